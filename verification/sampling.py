@@ -17,8 +17,9 @@ import attrs
 from .findings import NO_ANSWER, Coverage, Finding, Profile, Progress, Result, Status
 from .fuzz.differences import difference, refuse_unlike
 from .fuzz.guided import MAX_STEPS, RUNS, STEP_BYTES, Decoded
-from .fuzz.shorten import judge_of, shortest
+from .fuzz.shorten import judge_of, shortest, without_suspects
 from .fuzz.technique import playable
+from .judging import not_counted
 from .rulebook.attribution import REASON_RULES
 from .subjects.subject import Driver, Raw, Script
 from .subjects.watched import no_answer
@@ -100,11 +101,19 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
 
 
 def _short(finding: Finding, driver: Driver, plays: int) -> Finding:
-    """Make it shorter as a violation of the very same rule: each rule keeps its own."""
+    """Make it shorter as a violation of the very same rule: each rule keeps its own.
+
+    But one that fails without what is suspected breaks whatever rule it breaks then.
+    """
     judge = judge_of(driver, finding)
 
     def same_rule(scripts: Iterable[Script]) -> list[Finding | None]:
         found = judge([*scripts])
         return [one if one is not None and one.rule == finding.rule else None for one in found]
 
-    return shortest(finding, same_rule, plays=plays)
+    found = shortest(finding, same_rule, plays=plays)
+    with not_counted():
+        plainer = next(filter(None, judge([*without_suspects(found.script)])), None)
+    if plainer is None or plainer.rule == found.rule:
+        return found
+    return _short(plainer, driver, plays)

@@ -17,11 +17,12 @@ from .mutants import mutant_named, mutants
 from .planting import Bug
 from .semantic import SEMANTIC
 from .trial import in_process
+from .unheard import UNHEARD
 
 EXAMPLES: Final = Path(__file__).parents[2] / "docs" / "spec" / "wire-examples.jsonl"
 
 
-WRITTEN: Final[tuple[Bug, ...]] = (*SEMANTIC, *CORNERS, *FRESH)
+WRITTEN: Final[tuple[Bug, ...]] = (*SEMANTIC, *CORNERS, *FRESH, *UNHEARD)
 """Those that people wrote."""
 EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
 

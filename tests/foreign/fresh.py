@@ -195,7 +195,7 @@ _bug("an interrupt takes back what is owed for other turns", "K-53 K-52 K-3 K-21
 _bug("a retry is the lost worker's alone", "K-33 K-35 S6", "call",
      "        if self.phase == STARTED:  # S6 K-33\n", '        if self.phase == RETRY and mail.worker != self.worker:\n            raise Refuse("not_authorised")\n        if self.phase == STARTED:  # S6 K-33\n')
 _bug("an approval with a grant tells no reason", "S4 K-40", "run",
-     "            reason=mail.reason,  # S4", "            reason=None if lasting else mail.reason,  # S4")
+     "            reason=mail.reason,\n            decided_by", "            reason=None if lasting else mail.reason,\n            decided_by")
 _bug("an edited call has another idempotency key", "S9 K-7", "ledger",
      '"idempotency_key": joined("call", *where),', '"idempotency_key": joined("call", *where, *([] if call.arguments == call.spec["arguments"] else ["edited"])),')
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from .planting import Bug, source_of
-from .rules import RECOVERY, spelled
+from .rules import RECOVERY, spelled, uncommented
 
 
 @attrs.define
@@ -19,11 +19,12 @@ class Shelf:
         """Keep a mistake: `words` are what stands there and what shall, in turn.
 
         `rules` are those that a reader would take for the right blame, spelled as in the comments
-        of the kernel; of a recovery those of all recoveries, too. Raises `ValueError` where the
-        words stand not once, or the mistake has no rule.
+        of the kernel; of a recovery those of all recoveries, too. The comments themselves are no
+        part of the words. Raises `ValueError` where the words stand not once, or the mistake has no
+        rule.
         """
-        source = source_of(module)
-        for old, new in zip(words[::2], words[1::2], strict=True):
+        source = uncommented(source_of(module))
+        for old, new in zip(map(uncommented, words[::2]), words[1::2], strict=True):
             if source.count(old) != 1:
                 raise ValueError(f"{name}: {old!r} stands {source.count(old)} times in {module}")
             source = source.replace(old, new)

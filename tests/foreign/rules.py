@@ -10,6 +10,7 @@ from typing import Final
 from .planting import source_of
 
 _RULE: Final = re.compile(r"\b(K-\d+|S\d+|wire\.md)\b")
+_COMMENT: Final = re.compile(r" +#(?: (?:K-\d+|S\d+|wire\.md))+(?=\n|$)")
 
 
 @cache
@@ -28,6 +29,11 @@ def spelled(text: str) -> frozenset[str]:
     return frozenset(
         f"section {rule[1:]}" if rule.startswith("S") else rule for rule in _RULE.findall(text)
     )
+
+
+def uncommented(source: str) -> str:
+    """Return source without the rules at the ends of its lines."""
+    return _COMMENT.sub("", source)
 
 
 RECOVERY: Final = frozenset({"K-2", "K-3"})

@@ -21,6 +21,7 @@ from .mutants import mutants
 from .planting import Bug, kernel_class
 from .semantic import SEMANTIC
 from .trial import in_process, tried
+from .unheard import UNHEARD
 
 Raw = dict[str, Any]
 
@@ -183,6 +184,7 @@ KINDS: dict[str, Callable[[], Iterable[Bug]]] = {
     SEMANTIC[0].kind: lambda: SEMANTIC,
     CORNERS[0].kind: lambda: CORNERS,
     FRESH[0].kind: lambda: FRESH,
+    UNHEARD[0].kind: lambda: UNHEARD,
     "mutant": lambda: mutants(60),  # which takes seconds: not while tests are collected
 }
 

@@ -49,6 +49,7 @@ LOST = about("lose", "b")
 SESSION = {**APPROVE, "scope": "session"}
 OTHER = {**GATED, "invocation_id": "c", "arguments": {"n": 1}}
 GRANT: Raw = {"type": "revoke", "grant_id": "grant/r/1"}
+THIRD = about("decide", "c", approved=True, scope="turn")
 NEXT = {**opening(GATED), "turn_id": "T2"}
 EXECUTE: Raw = {"type": "execute", "invocation_id": "b", "turn_id": "T1", "effect_id": "e"}
 
@@ -99,6 +100,11 @@ def denied_all_the_same(receipt: Raw) -> None:
     receipt["facts"] = [{"type": "TOOL_DENIED", "input": "deny", "invocation_id": "b"}]
 
 
+def told_as_lost(receipt: Raw) -> None:
+    accepts(receipt)
+    receipt["facts"][0]["input"] = "lose"
+
+
 RENEW = about("renew", "b", lease=1.0)
 GRANTED = [opening(GATED, sealed=False), SESSION]
 STATES: list[tuple[str, list[Raw], Plant]] = [
@@ -106,6 +112,7 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("K-51", [opening(TIMED), TICK, APPROVE], drops("facts", 1)),
     ("K-11", [opening(TIMED), TICK, APPROVE], judged_first),
     ("K-11", [opening(TIMED), TICK, APPROVE], sets("facts", 0, at=1.0)),
+    ("K-11", [opening(FREE), {**CLAIM, "lease": 0.5}, LOST], told_as_lost),
     ("K-11", [opening(TIMED, FREE, sealed=False), CLAIM, LOST], backwards),
     ("K-57", [opening(GATED), TICK], adds("facts", type="TOOL_DENIED", input="approval_over")),
     ("K-50", [opening(FREE), CLAIM, DONE], sets("facts", 1, type="TURN_INTERRUPTED")),
@@ -118,7 +125,8 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("K-54", [*SETTLED, DONE], refuses("no_active_turn")),
     # falsy results, refused or spoilt
     ("K-36", [opening(FREE), CLAIM, {**DONE, "result": None}], refuses("not_started")),
-    ("K-30", [opening(FREE), CLAIM, DONE], refuses("not_started")),
+    ("section 6", [opening(FREE), CLAIM, DONE], refuses("not_started")),
+    ("K-30", [opening(FREE), CLAIM, DONE], refuses("duplicate")),
     ("K-53", [opening(FREE), CLAIM, STOP, DONE], refuses("interrupting")),
     ("K-35", [opening(FREE), CLAIM, LOST, DONE], refuses("lease_lost")),
     ("K-35", [opening(FREE), CLAIM, LOST, {**DONE, "result": None}], refuses("lease_lost")),
@@ -134,7 +142,7 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("K-41", [*GRANTED, {"type": "add_call", "turn_id": "T1", "call": {**GATED, "invocation_id": "c"}}], asks_instead),
     ("K-42", [*GRANTED, GRANT, STOP, NEXT], approves_instead),
     # what has ended, and is counted all the same
-    ("K-42", [opening(GATED, OTHER), SESSION, GRANT, about("decide", "c", approved=True, scope="turn")], refuses("limit_reached")),
+    ("K-56", [opening(GATED, OTHER), SESSION, GRANT, THIRD], refuses("limit_reached")),
     ("K-52", [*SETTLED, TAKE, NEXT], refuses("limit_reached")),
     ("K-56", [*SETTLED, NEXT], refuses("limit_reached")),
     # who, why, for which run
@@ -152,10 +160,21 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("K-31", [opening(GATED, FREE), APPROVE, APPROVE], approved_again),
     # what a rule says of leases, grants and memory, and what it does not
     ("section 6", [opening(FREE), RENEW], refuses("already_settled")),
-    ("K-34", [opening(FREE), CLAIM, LOST, RENEW], refuses("not_started")),
+    ("section 6", [opening(FREE), CLAIM, LOST, RENEW], refuses("not_started")),
+    ("K-34", [opening(FREE), CLAIM, LOST, RENEW], accepts),
+    # one refusal in the place of another is the table's, whatever rule the row serves
+    ("section 6", [opening(FREE), CLAIM, CLAIM], refuses("not_authorised")),
+    ("section 6", [opening(FREE), CLAIM, LOST, LOST], refuses("not_started")),
+    ("section 6", [opening(FREE), CLAIM, about("reject", "b", error="no")], accepts),
+    ("section 6", [opening(FREE), DONE], refuses("already_settled")),
+    ("K-33", [opening(FREE), CLAIM, CLAIM], accepts),
+    ("K-33", [opening(FREE), DONE], accepts),
+    # what a turn's table says of its members, and of their number
+    ("section 8", [opening(FREE, sealed=False), {"type": "seal_turn", "turn_id": "T1"}], drops("facts", 0)),
     ("K-42", [opening(GATED, {**FREE, "observed": True}), SESSION, GRANT], adds("effects", type="wake", effect_id="wake/r", at=9.0)),
     ("K-33", [opening(GATED, FREE), SESSION, about("claim", "a", attempt=1)], refuses("not_approved")),
     ("K-41", [opening(GATED, {**GATED, "invocation_id": "c"}), SESSION, about("claim", "c", attempt=1)], refuses("not_approved")),
+    ("K-42", [opening(GATED, FREE), SESSION, GRANT, about("claim", "a", attempt=1)], refuses("not_approved")),
     ("K-54", [*SETTLED, DONE], refuses("duplicate")),
     ("K-20", [*SETTLED, {**opening(FREE), "turn_id": "T2"}, DONE], refuses("not_started")),
     # a fact that no list has, and one that was not told though what follows from it was
@@ -186,6 +205,21 @@ def test_an_execute_too_many_is_told_first() -> None:
     assert finding.rule == "K-33"
 
 
+def test_a_grant_that_has_ended_and_is_counted_is_told_by_the_number_of_all() -> None:
+    run = {"run_id": "r", "limits": {"grants": 1}}
+    script = [opening(GATED, OTHER), SESSION, GRANT, THIRD]
+    assert found(run, script, refuses("limit_reached")).rule == "K-42"
+
+
+def test_what_closes_in_the_same_receive_is_a_matter_of_memory_too() -> None:
+    """Time ends the turn first, and nothing of it is kept (K-54): no id was taken for another's."""
+    run = {"run_id": "r", "limits": {"remembered": 0}}
+    stopped = [opening(FREE), CLAIM, {**STOP, "grace": 0.5}]
+    renewal = found(run, [*stopped, RENEW], lambda receipt: receipt.update(reason="late"))
+    again = found(run, [*stopped, opening()], lambda receipt: receipt.update(reason="turn_reused"))
+    assert (renewal.rule, again.rule) == ("K-54", "K-54")
+
+
 def test_a_continuation_that_is_owed_keeps_the_id_by_another_rule() -> None:
     """Where nothing is remembered it is K-21 that refuses the turn, not the memory."""
     run = {"run_id": "r", "limits": {"remembered": 0}}
@@ -199,10 +233,13 @@ def test_a_continuation_that_is_owed_keeps_the_id_by_another_rule() -> None:
         ([opening(FREE), about("claim", "b", attempt=2), CLAIM], "K-2", "K-33"),
         ([opening(FREE, GATED), CLAIM, DONE, {**DONE, "result": 7}, APPROVE], "K-30", "K-2"),
         ([opening(FREE), CLAIM], "K-33", "section 6"),
+        ([opening(FREE), {**CLAIM, "worker": None}], "section 3", "K-33"),
+        ([opening({**FREE, "approval_timeout": None}), CLAIM], "section 3", "K-33"),
+        ([opening(FREE), CLAIM, {**DONE, "turn_id": None}], "section 6", "K-30"),
     ],
 )
 def test_a_script_is_blamed_for_what_it_needs(deliveries: list[Raw], rule: str, other: str) -> None:
-    """A recovery or a refusal on the way that cannot be left out; without one, the answer."""
+    """A recovery, a refusal or a null that cannot be left out; without one, the answer."""
     finding = of_its_story(found(RUN, deliveries, refuses("not_started")))
     assert finding.rule == rule
     assert other in finding.also

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice, product
+from itertools import accumulate, chain, islice, product
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
@@ -119,7 +119,9 @@ class _Trial:
         """Drop chunks, then single steps, then simplify fields, as long as anything helps."""
         while True:
             script = finding.script
-            shorter = chain(_without_chunks(script), _opened_with_calls(script))
+            shorter = chain(
+                _without_chunks(script), without_suspects(script), _opened_with_calls(script)
+            )
             simpler = self.first(chain(shorter, simpler_scripts(script)))
             if simpler is None:
                 self.shrank = self.complete
@@ -173,6 +175,37 @@ def _without_chunks(script: Script) -> Iterator[Script]:
         for start in range(0, len(script), size):
             yield [*script[:start], *script[start + size :]]
         size //= 2
+
+
+def without_suspects(script: Script) -> Iterator[Script]:
+    """Yield the script without what draws blame if it is there, and may have no part in it.
+
+    A clock that is set back (K-10), and the end of a turn between what was granted and what is not
+    covered (K-42): what fails without it has nothing to do with it, whatever else is simpler.
+    """
+    times = [float(step.get("now", 0.0)) for step in script]
+    steady = [*accumulate(times, max)]
+    if steady != times:
+        yield [_at(step, now) for step, now in zip(script, steady, strict=True)]
+    yield from _in_one_turn(script)
+
+
+def _in_one_turn(script: Script) -> Iterator[Script]:
+    """Yield the script with the last opening's first call added to the turn before instead."""
+    openings = [place for place, step in enumerate(script) if step["type"] == "open_turn"]
+    if not openings[1:] or not script[openings[-1]]["calls"]:
+        return
+    before, last = openings[-2:]
+    name = f"{script[last]['calls'][0]['invocation_id']}, added"
+    added = {
+        "type": "add_call",
+        "now": script[last].get("now", 0.0),
+        "turn_id": script[before]["turn_id"],
+        "call": {**script[last]["calls"][0], "invocation_id": name},
+    }
+    unsealed = {**script[before], "sealed": False}
+    for kept in range(before + 1, last + 1):
+        yield [*script[:before], unsealed, *script[before + 1 : kept], added, *script[last + 1 :]]
 
 
 def _opened_with_calls(script: Script) -> Iterator[Script]:

@@ -10,6 +10,7 @@ from ...wire.plain import RECOVER, Raw, is_receipt
 from ..findings import Finding
 from ..oracle.deadlines import deadlines
 from ..oracle.oracle import Oracle
+from .attribution import has_nulls
 from .before import before_last, by_time
 from .blame import Rules, rules_broken
 from .difference import described
@@ -44,7 +45,8 @@ def accused(
 def of_its_story(finding: Finding) -> Finding:
     """Blame what a script needs to go wrong, where each step of it is known to be needed.
 
-    A recovery on the way changed what was to come (K-2), and so did a delivery that was refused.
+    A recovery on the way changed what was to come (K-2), and so did a delivery that was refused; a
+    field that is null, and cannot be left out, was not taken for an absent one (section 3).
     """
     rules = (finding.rule, *finding.also)
     earlier = finding.script[:-1]
@@ -58,7 +60,14 @@ def of_its_story(finding: Finding) -> Finding:
         receipt = oracle.receive(step)
         if not receipt["facts"] and not receipt["effects"] and finding.rule not in _OF_ITS_OWN:
             return _of_silence(finding, step, receipt, rules)
+    if any(map(_tells_of_null, finding.script)):
+        return _blamed(finding, ("section 3", *rules), finding.message)
     return finding
+
+
+def _tells_of_null(step: Raw) -> bool:
+    """Whether a field is null that could be left out; a turn that is not named may be told so."""
+    return has_nulls({name: value for name, value in step.items() if name != "turn_id"})
 
 
 def tick_after(finding: Finding) -> Raw | None:

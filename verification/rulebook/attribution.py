@@ -175,13 +175,13 @@ def _of_the_verdict(found: set[str], delivery: Raw, expected: Raw) -> None:
         found.add("K-22")
     elif "invocation_id" in delivery and kind != "log":
         found |= _OF_INVOCATIONS
-    if _has_nulls(delivery):
+    if has_nulls(delivery):
         found.add("section 3")
     if accepted:
         _of_what_was_accepted(found, delivery)
 
 
-def _has_nulls(delivery: Raw) -> bool:
+def has_nulls(delivery: Raw) -> bool:
     """Whether a field that may be absent is null, in the delivery or in a call of it."""
     if _is_null_in(delivery):
         return True

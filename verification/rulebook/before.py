@@ -100,10 +100,10 @@ class Step:
 
     @property
     def closed(self) -> set[str]:
-        """The ids of the turns that have closed, remembered or not."""
+        """The ids of the turns that have closed, by this very receive too, remembered or not."""
         return {
             fact["turn_id"]
-            for fact in self.before.journal
+            for fact in (*self.before.journal, *self.expected["facts"])
             if fact["type"] in {"TURN_SETTLED", "TURN_INTERRUPTED"}
         }
 

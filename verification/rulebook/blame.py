@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from ...wire.plain import Raw, is_receipt
+from .attribution import input_of
 from .before import UNKNOWN, Before, Step, by_time
 from .blame_parts import blamed_effect, blamed_fact
 from .blame_verdict import blamed_verdict
@@ -91,7 +92,10 @@ def _of_time(step: Step, found: list[Difference]) -> Rules:
     fields = [one for one in found if one.field and one.part in due]
     if not fields:
         return ()
-    return ("K-11",) if fields[0].field == "at" else blamed_fact(step, fields[0])
+    first, part = fields[0], fields[0].part
+    if part is not None and first.field == "input" and first.got == input_of(step.delivery):
+        return _not_happened(step, part)  # the delivery brought about what time was to bring
+    return ("K-11",) if first.field == "at" else blamed_fact(step, first)
 
 
 def _grace_is_out_of_order(due: list[Raw], came: list[Raw]) -> bool:

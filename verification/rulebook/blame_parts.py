@@ -20,6 +20,8 @@ _ENDINGS: Final = _CLOSING | {"GRANT_REVOKED", "GRANT_EXPIRED", "TOOL_DENIED"}
 _REPORTS: Final = frozenset({"report_result", "report_error"})
 _BY_THE_TABLE: Final = frozenset({"approve", "deny", "reject"})
 """The inputs whose rows cite a rule that says nothing of their fact: section 6 alone does."""
+_MEMBERS: Final = frozenset({"CALL_ADDED", "TURN_SEALED"})
+"""What K-22 does not tell of: it says which turn is reached, and the table of turns what comes."""
 _DEADLINE_FIELDS: Final = frozenset({"deadline", "lease_until"})
 _TIMES: Final = _DEADLINE_FIELDS | {"grace_until", "expires_at"}
 
@@ -61,9 +63,11 @@ def _missing(step: Step, fact: Raw) -> Rules:
 
 
 def _of_the_row(fact: Raw) -> Rules:
-    """Name the rule of a fact's row, after section 6 where only the table says it."""
-    row = rule_of_fact(fact)
-    return ("section 6", row) if fact.get("input") in _BY_THE_TABLE and row != "K-40" else (row,)
+    """Name the rule of a fact's row, after the section of the table where it alone says it."""
+    row, asked = rule_of_fact(fact), fact.get("input")
+    if asked in _BY_THE_TABLE and row != "K-40":
+        return ("section 6", row)
+    return ("section 8", row) if _kind(fact) in _MEMBERS else (row,)
 
 
 def _went_on(step: Step, fact: Raw) -> bool:

@@ -25,6 +25,10 @@ _CHECKED: Final = (
 )
 """In the order of K-21."""
 _OF_A_TURN: Final = frozenset({"add_call", "seal_turn", "interrupt"})
+_ANSWERED_BY_PHASE: Final = frozenset({"claim", "renew", "reject", "lose", "resolve"})
+"""Why these are refused, where an invocation is found, the table of section 6 alone says."""
+_GRANT_ENDS: Final = frozenset({"GRANT_REVOKED", "GRANT_EXPIRED"})
+_SECOND_OUTCOMES: Final = frozenset({"duplicate", "conflicting_duplicate"})
 
 
 def blamed_verdict(step: Step) -> Rules:
@@ -42,9 +46,7 @@ def blamed_verdict(step: Step) -> Rules:
         return ("section 3",)
     limited = right == "limit_reached" or (right is None and given == "limit_reached")
     if kind != "open_turn" and limited:
-        ended = step.happened("GRANT_REVOKED") or step.happened("GRANT_EXPIRED") or step.closed
-        counted = kind == "decide" and right is None and ended and step.happened("GRANT_ISSUED")
-        return ("K-42", "K-56") if counted else ("K-56",)
+        return ("K-42", "K-56") if right is None and _ended_are_counted(step) else ("K-56",)
     special = {
         "open_turn": _opening,
         "acknowledge": _acknowledgement,
@@ -53,6 +55,17 @@ def blamed_verdict(step: Step) -> Rules:
     if special is not None:
         return special(step, right, given)
     return _admission(step, right, given) or _table(step, right, given)
+
+
+def _ended_are_counted(step: Step) -> bool:
+    """Whether as many grants were ever issued as may be in force: what has ended counts on."""
+    issued = sum(fact["type"] == "GRANT_ISSUED" for fact in step.before.journal)
+    state = step.before.state
+    return (
+        step.delivery["type"] == "decide"
+        and state is not None
+        and issued >= state["run"]["limits"]["grants"]
+    )
 
 
 def _opening(step: Step, right: str | None, given: str | None) -> Rules:
@@ -134,11 +147,12 @@ def _admission(step: Step, right: str | None, given: str | None) -> Rules:
 
 def _not_approved(step: Step) -> Rules:
     """Blame the end of a grant, its coverage, or the claim itself."""
-    if step.record is None or step.record["phase"] != "APPROVED" or not step.covered:
+    if step.record is None or step.record["phase"] != "APPROVED":
         return ("K-33", "section 6")
-    if step.happened("GRANT_REVOKED") or step.happened("GRANT_EXPIRED"):
-        return ("K-42", "K-33")
-    return ("K-41", "K-33")
+    facts = (*step.before.journal, *step.expected["facts"])
+    if any(fact["type"] in _GRANT_ENDS for fact in facts):
+        return ("K-42", "K-33")  # also of the call whose approval issued it
+    return ("K-41", "K-33") if step.covered else ("K-33", "section 6")
 
 
 def _memory(step: Step, right: str | None, given: str | None, naming: Rules) -> Rules:
@@ -182,10 +196,14 @@ def _is_silent(step: Step, row: str, right: str | None, given: str | None) -> bo
     """Whether the rule that a row cites says nothing of this answer: the table alone does."""
     if row == "K-31":
         return not step.story_broken
+    kind = step.delivery["type"]
+    if right is not None and given is not None:
+        return kind in _ANSWERED_BY_PHASE or row == "K-33"
     if row == "K-34":
         return right not in {None, "lease_lost"}
-    kind, both = step.delivery["type"], right is not None and given is not None
-    return both and (kind == "resolve" or (row == "K-30" and kind != "report"))
+    if kind == "report":
+        return right is None and row == "K-30" and given not in _SECOND_OUTCOMES
+    return kind == "reject" and given is None and right == "already_started"
 
 
 def _of_the_pair(step: Step, right: str | None, given: str | None, phase: str | None) -> Rules:

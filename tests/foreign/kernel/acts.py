@@ -38,7 +38,7 @@ class Acts(Ledger):
         self.review(call)  # S9 K-3
 
     def _cover(self, call: Call, grant: Grant) -> None:
-        call.approve(None, decision_of("once", None, None))  # K-41 S6
+        call.approve(None, decision_of("once", None, None))  # K-41 S6 K-32
         self._tell_life(
             call, "TOOL_APPROVED", "grant", scope="once", grant_id=grant.name
         )  # K-41 K-59 S4
@@ -53,12 +53,12 @@ class Acts(Ledger):
         self.review(call)  # K-3
 
     def _approval_over(self, call: Call) -> None:
-        self._deny(call, "approval_over", "approval expired", "expiry")  # S6 K-59 S4 K-34 K-11
+        self._deny(call, "approval_over", "approval expired", "expiry")  # S6 K-59 S4
         self._close_if_done()  # K-51
 
     def _grant(self, call: Call, mail: Mail) -> None:
         """Issue a grant, and approve what it covers."""
-        ends = None if mail.expires_in is None else self.now + mail.expires_in  # K-40 K-57 K-42
+        ends = None if mail.expires_in is None else self.now + mail.expires_in  # K-40 K-57
         grant = Grant(
             self.grants.next_name(),  # K-40 K-7
             tool=call.tool,  # K-40
@@ -157,7 +157,7 @@ class Acts(Ledger):
         for place, grant in enumerate(self.grants):  # K-11 K-42 S9 K-34
             if grant.ends is not None:  # K-42 S9 K-34
                 yield grant.ends, 2, place, partial(self._grant_over, grant)  # K-11 K-42 S9 K-34
-        if self.turn is not None and self.turn.phase == INTERRUPTING:  # K-11 K-53 S9 K-34
+        if self.turn is not None and self.turn.phase == INTERRUPTING:  # K-11 K-53 S9 K-34 K-57
             yield self.turn.grace_until, 3, 0, self._grace_over  # K-11 K-53 S9 K-34
 
     def _let_time_pass(self) -> None:
@@ -175,7 +175,7 @@ class Acts(Ledger):
         at = just_past(earliest)  # S9 K-34
         if math.isinf(at):  # K-34 S9
             return None  # K-34 S9
-        return {"type": "wake", "effect_id": joined("wake", self.name), "at": at}  # S9 K-7 K-34
+        return {"type": "wake", "effect_id": joined("wake", self.name), "at": at}  # S9 K-7
 
     def all_owed(self) -> list[Raw]:
         """Return every effect that is owed now."""

@@ -47,16 +47,16 @@ class Grants:
 
     def oldest_for(self, tool: str, digest: str) -> Grant | None:
         """Return the oldest grant that covers a call."""
-        for grant in self:  # K-41 K-42 S4
-            if grant.covers(tool, digest):  # K-41 K-42
-                return grant  # K-41 K-42 S4
+        for grant in self:  # K-41 S4
+            if grant.covers(tool, digest):  # K-41
+                return grant  # K-41 S4
         return None
 
     def turn_over(self) -> None:
         """Let the grants of the turn that closes end."""
-        for grant in list(self):  # K-42 K-40 K-41
-            if grant.scope == "turn":  # K-42 K-40 K-41
-                del self.live[grant.name]  # K-42 K-40 K-41
+        for grant in list(self):  # K-42 K-40
+            if grant.scope == "turn":  # K-42 K-40
+                del self.live[grant.name]  # K-42 K-40
 
 
 class Memory:

@@ -56,11 +56,11 @@ class Call:
     @property
     def ready(self) -> bool:
         """Whether an executor may claim it and nobody has."""
-        if self.observed:  # K-58 S9 K-3 K-33
-            return False  # K-58 S9 K-3 K-33
-        if self.phase == REQUESTED:  # S9 K-3 K-33
-            return not self.gated  # S9 K-33 K-3
-        return self.phase in {APPROVED, RETRY}  # S9 K-3 K-33 K-31
+        if self.observed:  # K-58 S9 K-33
+            return False  # K-58 S9 K-33
+        if self.phase == REQUESTED:  # S9 K-33
+            return not self.gated  # S9 K-33
+        return self.phase in {APPROVED, RETRY}  # S9 K-33 K-31
 
     def digest(self) -> str:
         """Return the digest of the arguments that would run."""
@@ -81,15 +81,15 @@ class Call:
 
     def second_decision(self, mail: Mail) -> Refuse:
         """Tell a decision that comes when none is awaited (D)."""
-        if self.decision is None:  # S6 K-31
+        if self.decision is None:  # S6
             return Refuse(
                 "already_decided" if self.phase == DENIED else "not_awaiting_approval"
-            )  # S6 K-31
-        if mail.approved:  # S6 K-31
-            asked = decision_of(mail.scope, mail.match, mail.arguments)  # S6 K-31
+            )  # S6
+        if mail.approved:  # S6
+            asked = decision_of(mail.scope, mail.match, mail.arguments)  # S6
         else:
-            asked = ("denied",)  # S6 K-31
-        return Refuse("duplicate" if asked == self.decision else "already_decided")  # S6 K-31
+            asked = ("denied",)  # S6
+        return Refuse("duplicate" if asked == self.decision else "already_decided")  # S6
 
     def check_claim(self, mail: Mail) -> None:
         """Refuse a claim where nothing can be started."""
@@ -100,7 +100,7 @@ class Call:
         if self.phase == IN_DOUBT:  # S6 K-33 K-35
             raise Refuse("not_authorised")  # S6 K-33 K-35
         if self.phase == STARTED:  # S6 K-33
-            mine = mail.worker is not None and mail.worker == self.worker  # S6 K-33
+            mine = mail.worker is not None and mail.worker == self.worker  # S6
             raise Refuse("duplicate" if mine else "already_started")  # S6 K-33
 
     def check_running(self, lost: str) -> None:
@@ -114,17 +114,17 @@ class Call:
 
     def check_reject(self) -> None:
         """Refuse to say of a started call that it could not be started."""
-        if self.over:  # S6 K-33 K-30
-            raise Refuse("already_settled")  # S6 K-33 K-30
-        if not self.not_begun:  # S6 K-33 K-30
-            raise Refuse("already_started")  # S6 K-33 K-30
+        if self.over:  # S6 K-30
+            raise Refuse("already_settled")  # S6 K-30
+        if not self.not_begun:  # S6
+            raise Refuse("already_started")  # S6
 
     def check_outcome(self, kind: str, payload: Any) -> None:
         """Refuse an outcome before the start, and a second one (S)."""
         if self.phase == DENIED:  # S6
             raise Refuse("already_settled")  # S6
-        if self.not_begun:  # S6 K-30 K-33
-            raise Refuse("not_started")  # S6 K-30 K-33
+        if self.not_begun:  # S6 K-33
+            raise Refuse("not_started")  # S6 K-33
         if self.outcome is not None:  # S6 K-30
             same = self.outcome[0] == kind and canonical(self.outcome[1]) == canonical(
                 payload

@@ -71,7 +71,7 @@ class Ledger:
             tool_name=call.tool,
             **self.agent,
             **fields,
-        )  # S4
+        )  # S4 K-59
 
     def _tell_work(self, call: Call, kind: str, source: str, **fields: Any) -> None:
         self._tell(kind, source, self._the_turn().name, invocation_id=call.name, **fields)  # S4
@@ -83,28 +83,28 @@ class Ledger:
     def review(self, call: Call) -> None:
         """Bring what is owed for one call up to date."""
         turn = self._the_turn()
-        where = (self.name, turn.epoch, turn.name, call.name)  # K-7 S9 K-3
+        where = (self.name, turn.epoch, turn.name, call.name)  # K-7 S9
         owed: dict[str, Raw] = {}
         place = {"turn_id": turn.name, "invocation_id": call.name}
-        if call.ready:  # S9 K-3
-            key = joined("execute", *where, call.attempt + 1)  # S9 K-7 K-33 K-3
+        if call.ready:  # S9
+            key = joined("execute", *where, call.attempt + 1)  # S9 K-7 K-33
             owed[key] = {
                 "type": "execute",
                 "effect_id": key,
                 **place,
-                "attempt": call.attempt + 1,  # K-33 S9 K-3
+                "attempt": call.attempt + 1,  # K-33 S9
                 "tool_name": call.tool,
-                "arguments": call.arguments,  # K-32 S9 K-3
-                "idempotency_key": joined("call", *where),  # S9 K-7 K-3
-            }  # S9 K-3
-        if call.phase == STARTED and turn.phase == INTERRUPTING:  # K-53 S9 K-3
-            key = joined("cancel", *where, call.attempt)  # S9 K-7 K-53 K-3
+                "arguments": call.arguments,  # K-32 S9
+                "idempotency_key": joined("call", *where),  # S9 K-7
+            }  # S9
+        if call.phase == STARTED and turn.phase == INTERRUPTING:  # K-53 S9
+            key = joined("cancel", *where, call.attempt)  # S9 K-7 K-53
             owed[key] = {
                 "type": "cancel",
                 "effect_id": key,
                 **place,
                 "attempt": call.attempt,
-            }  # S9 K-53 K-3
+            }  # S9 K-53
         for key in call.debts - set(owed):  # K-3 S9
             del self.owing[key]  # K-3 S9
         for key, effect in owed.items():

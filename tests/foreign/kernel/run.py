@@ -97,11 +97,11 @@ class Run(Acts):
         if len(self.continuations) >= self.limits["continuations"]:  # K-56
             raise Refuse("limit_reached")  # K-56
         self.epochs += 1  # K-21 K-55
-        self.turn = Turn(name, self.epochs, mail.sealed)  # K-21
+        self.turn = Turn(name, self.epochs, mail.sealed)  # K-21 K-7
         self._tell(
             "TURN_OPENED", "open_turn", name, epoch=self.epochs, sealed=mail.sealed, calls=calls
         )  # S4 K-59
-        for spec in calls:  # S4 K-21
+        for spec in calls:  # S4
             self._gate(self.turn.add(spec), spec, "open_turn")  # S4 K-59
 
     def _on_add_call(self, mail: Mail) -> None:
@@ -114,7 +114,7 @@ class Run(Acts):
             raise Refuse("duplicate_invocation")  # K-22
         if len(turn.calls) >= self.limits["calls"]:  # K-56
             raise Refuse("limit_reached")  # K-56
-        self._tell("CALL_ADDED", "add_call", turn.name, call=mail.call)  # S4 K-59 K-22
+        self._tell("CALL_ADDED", "add_call", turn.name, call=mail.call)  # S4 K-59 S8
         self._gate(turn.add(mail.call), mail.call, "add_call")  # S4 K-59
 
     def _on_seal_turn(self, mail: Mail) -> None:
@@ -124,7 +124,7 @@ class Run(Acts):
         if turn.phase == INTERRUPTING:  # K-22 S8
             raise Refuse("interrupting")  # K-22 S8
         turn.phase = SEALED  # S8
-        self._tell("TURN_SEALED", "seal_turn", turn.name)  # S4 K-59 K-22
+        self._tell("TURN_SEALED", "seal_turn", turn.name)  # S4 K-59 S8
         self._close_if_done()  # S8 K-50
 
     def _on_interrupt(self, mail: Mail) -> None:
@@ -132,7 +132,7 @@ class Run(Acts):
         if turn.phase == INTERRUPTING:  # K-53 S8
             raise Refuse("duplicate")  # K-53 S8
         turn.phase = INTERRUPTING  # K-53 S8
-        turn.grace_until = self.now + mail.grace  # K-53 K-57
+        turn.grace_until = self.now + mail.grace  # K-53
         self._tell(
             "TURN_INTERRUPTING",
             "interrupt",
@@ -244,7 +244,7 @@ class Run(Acts):
         call = self._find(mail)  # S5
         call.check_resolve(mail.way, self._the_turn().phase == INTERRUPTING)  # S6 K-35
         if mail.way == "retry":  # S6 K-31
-            call.phase = RETRY  # S6 K-31 S9 K-3
+            call.phase = RETRY  # S6 K-31 S9
             self._tell_work(
                 call, "RETRY_AUTHORISED", "resolve_retry", attempt=call.attempt
             )  # S4 K-59 K-31

@@ -22,7 +22,15 @@ from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import KernelSubject
 from turnlock.verification.subjects.subject import Raw, Script
 
-from .wrong import LosesEffects, TruthIsOne, WrongReason
+from .wrong import (
+    CoversNothing,
+    EndsGrants,
+    LeaseByTheClock,
+    LeaseIsAnEnd,
+    LosesEffects,
+    TruthIsOne,
+    WrongReason,
+)
 
 CALL: Final[Raw] = {
     "invocation_id": "a",
@@ -137,6 +145,48 @@ def test_fields_and_times_are_made_plain() -> None:
     assert set(claim) == {"type", "turn_id", "invocation_id", "attempt", "now"}
     assert report["result"] == 1
     assert [step["now"] for step in (opening, claim, report)] == [0.0, 0.0, 0.0]
+
+
+def opened(turn: str, call: Raw, now: float = 0.0) -> Raw:
+    return {"type": "open_turn", "turn_id": turn, "calls": [call], "now": now}
+
+
+GATED: Final = {**CALL, "requires_approval": True}
+OF_A: Final[Raw] = {"turn_id": "T1", "invocation_id": "a", "now": 0.0}
+LATER_TURN: Final[list[Raw]] = [
+    opened("T1", GATED),
+    {"type": "decide", **OF_A, "approved": True, "scope": "session"},
+    {"type": "interrupt", "turn_id": "T1", "now": 0.0},
+    opened("T2", GATED),
+]
+SET_BACK: Final[list[Raw]] = [
+    opened("T1", CALL, now=0.5),
+    {"type": "claim", **OF_A, "attempt": 1, "lease": 0.0},
+]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "script", "rule"),
+    [
+        (CoversNothing, LATER_TURN, "K-41"),
+        (EndsGrants, LATER_TURN, "K-42"),
+        (LeaseIsAnEnd, SET_BACK, "K-34"),
+        (LeaseByTheClock, SET_BACK, "K-10"),
+    ],
+)
+def test_what_has_no_part_in_it_draws_no_blame(
+    wrong: type[KernelSubject], script: Script, rule: str
+) -> None:
+    """The end of a turn, and a clock that was set back: it may fail without them, too."""
+    driver = InProcess(wrong, name="wrong")
+    run = {"run_id": "r"}
+    expected = Expected(run).receipts(script)
+    (got,) = driver.play(run, [script])
+    found = differences.difference(run, script, expected, got, technique="test")
+    assert found is not None
+    assert found.rule in {"K-10", "K-42"}
+
+    assert shortened(found, driver, plays=2_000).rule == rule
 
 
 def test_chunks_are_dropped() -> None:

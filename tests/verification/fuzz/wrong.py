@@ -63,3 +63,45 @@ class Wavering(KernelSubject):
             Wavering.erred = True
             return {**receipt, "reason": "duplicate"}
         return receipt
+
+
+class CoversNothing(KernelSubject):
+    """Lets a grant approve nothing that comes after it: seen after open, decide, add_call."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        if delivery["type"] in {"open_turn", "add_call"}:
+            receipt["facts"] = [fact for fact in receipt["facts"] if "grant_id" not in fact]
+        return receipt
+
+
+class EndsGrants(KernelSubject):
+    """Lets every grant end with its turn: seen after open, decide, interrupt, open."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        if delivery["type"] == "open_turn":
+            receipt["facts"] = [fact for fact in receipt["facts"] if "grant_id" not in fact]
+        return receipt
+
+
+class LeaseIsAnEnd(KernelSubject):
+    """Takes the seconds of a lease for the time of its end: seen after open, claim."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        for fact in receipt["facts"]:
+            if "lease_until" in fact:
+                fact["lease_until"] = delivery["lease"]
+        return receipt
+
+
+class LeaseByTheClock(KernelSubject):
+    """Counts a lease from a clock that was set back: seen after open, claim."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        for fact in receipt["facts"]:
+            if "lease_until" in fact:
+                fact["lease_until"] = delivery["now"] + delivery["lease"]
+        return receipt
