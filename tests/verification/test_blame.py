@@ -162,6 +162,7 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("section 6", [opening(FREE), RENEW], refuses("already_settled")),
     ("section 6", [opening(FREE), CLAIM, LOST, RENEW], refuses("not_started")),
     ("K-34", [opening(FREE), CLAIM, LOST, RENEW], accepts),
+    ("section 5", [opening(GATED, FREE), APPROVE, APPROVE], refuses("stale_attempt")),
     # one refusal in the place of another is the table's, whatever rule the row serves
     ("section 6", [opening(FREE), CLAIM, CLAIM], refuses("not_authorised")),
     ("section 6", [opening(FREE), CLAIM, LOST, LOST], refuses("not_started")),

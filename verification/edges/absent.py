@@ -209,7 +209,8 @@ ZEROS: Final = (
                 of_call("renew", "T", "b", lease=1.0),
                 of_call("report", "T", "c", result=0),
                 of_call("resolve", "T", "b", attempt=1, **RETRY),
-                of_call("claim", "T", "b", attempt=2, lease=0),
+                of_call("claim", "T", "b", attempt=2, lease=0, worker="w"),
+                of_call("claim", "T", "b", attempt=2, lease=0, worker="w"),
             ),
             at(
                 nextafter(PAST, inf),

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from ...wire.plain import RECOVER
 from ..findings import NO_ANSWER, Finding
 from ..judging import not_counted
 from ..oracle.reading import canonical
@@ -97,7 +98,8 @@ def shortest(finding: Finding, judge: Judge, *, plays: int = MAX_PLAYS) -> Findi
             around = trial.first(_shorter_around(finding.script))
             if around is None:
                 found = finding
-                if trial.shrank and finding.rule != NO_ANSWER:
+                known = trial.shrank or trial.needs_recovery(finding)
+                if known and finding.rule != NO_ANSWER:
                     found = of_its_story(finding)
                 return attrs.evolve(found, minimal=trial.complete)
             finding = around
@@ -127,6 +129,11 @@ class _Trial:
                 self.shrank = self.complete
                 return finding
             finding = simpler
+
+    def needs_recovery(self, finding: Finding) -> bool:
+        """Whether it recovers on the way, and nothing fails without that."""
+        without = [step for step in finding.script if step["type"] != RECOVER]
+        return without != list(finding.script) and not any(self._judge([without]))
 
     def first(self, candidates: Iterator[Script]) -> Finding | None:
         """Return the finding of the first candidate that fails."""

@@ -135,8 +135,10 @@ def _admission(step: Step, right: str | None, given: str | None) -> Rules:
         return naming
     if right == "stale_attempt":
         return ("K-33", "section 5")
-    if given == "stale_attempt" and "attempt" in step.delivery:
+    if given == "stale_attempt":
         record = step.record
+        if step.delivery.get("attempt") is None:
+            return ("section 5", "K-33")  # where none is given, none is looked at
         if record is not None and record["observed"]:
             return ("K-58", "section 5")
         if record is not None and not record["attempt"]:

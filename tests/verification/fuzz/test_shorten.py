@@ -25,9 +25,11 @@ from turnlock.verification.subjects.subject import Raw, Script
 from .wrong import (
     CoversNothing,
     EndsGrants,
+    ForgetsWorkers,
     LeaseByTheClock,
     LeaseIsAnEnd,
     LosesEffects,
+    NoDuplicates,
     TruthIsOne,
     WrongReason,
 )
@@ -187,6 +189,26 @@ def test_what_has_no_part_in_it_draws_no_blame(
     assert found.rule in {"K-10", "K-42"}
 
     assert shortened(found, driver, plays=2_000).rule == rule
+
+
+@pytest.mark.parametrize(("wrong", "rule"), [(ForgetsWorkers, "K-2"), (NoDuplicates, "section 6")])
+def test_a_recovery_is_blamed_though_nothing_can_be_made_shorter(
+    wrong: type[KernelSubject], rule: str
+) -> None:
+    """What is cut off before it is minimal is played without the recovery all the same."""
+    driver = InProcess(wrong, name="wrong")
+    claim = {"type": "claim", **OF_A, "attempt": 1, "worker": "w"}
+    script = [opened("T1", CALL), claim, {"type": "recover"}, claim]
+    run = {"run_id": "r"}
+    (got,) = driver.play(run, [script])
+    found = differences.difference(
+        run, script, Expected(run).receipts(script), got, technique="test"
+    )
+    assert found is not None
+
+    cut_off = shortened(found, driver, plays=0)
+
+    assert (cut_off.rule, cut_off.minimal) == (rule, False)
 
 
 def test_chunks_are_dropped() -> None:

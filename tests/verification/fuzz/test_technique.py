@@ -106,7 +106,7 @@ def test_scripts_are_played_in_growing_batches() -> None:
 def test_the_rules_hold_for_the_kernel_and_find_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The machine as a technique: repeatable, and its finding is shortened, however long it takes."""
+    """The machine as a technique: repeatable, and its finding is shortened, in any time."""
     monkeypatch.setattr(shorten, "SECONDS", math.inf)
     holds = check_rules(profile=Profile.DEV, progress=silent)
     violated = check_rules(LosesEffects, profile=Profile.DEV, progress=silent, seed=1)

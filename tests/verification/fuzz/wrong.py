@@ -105,3 +105,29 @@ class LeaseByTheClock(KernelSubject):
             if "lease_until" in fact:
                 fact["lease_until"] = delivery["now"] + delivery["lease"]
         return receipt
+
+
+class NoDuplicates(KernelSubject):
+    """Knows no holder of a claim: seen after open, and the claim twice."""
+
+    knows = False
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        if receipt.get("reason") == "duplicate" and not self.knows:
+            return {**receipt, "reason": "already_started"}
+        return receipt
+
+
+class ForgetsWorkers(NoDuplicates):
+    """Forgets in a recovery who holds a claim: seen after open, claim, recover, claim."""
+
+    knows = True
+
+    def reset(self, run: Raw) -> None:
+        super().reset(run)
+        self.knows = True
+
+    def recover(self) -> Raw:
+        self.knows = False
+        return super().recover()
