@@ -194,7 +194,7 @@ SCRIPTS: Final = (
             told_apart(_WORDS),
             at(
                 2.0,
-                approve("T2", "g1", reason=_WORDS[0], decided_by=_WORDS[1]),
+                approve("T2", "g1", reason=_WORDS[0], decided_by=_WORDS[1], arguments={"n": 1}),
                 of_call("claim", "T2", "g1", attempt=1, worker=_WORDS[1]),
                 of_call("report", "T2", "g1", error=_WORDS[0]),
                 of_call("report", "T2", "g1", error=_WORDS[0]),
