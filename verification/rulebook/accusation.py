@@ -14,6 +14,7 @@ from .attribution import has_nulls
 from .before import before_last, by_time
 from .blame import Rules, rules_broken
 from .difference import described
+from .payloads import WIRE
 
 _SECOND_OUTCOMES: Final = frozenset({"duplicate", "conflicting_duplicate"})
 _DEADLINES: Final = {"grant_over": "K-42", "grace_over": "K-53"}
@@ -50,7 +51,7 @@ def of_its_story(finding: Finding) -> Finding:
     """
     rules = (finding.rule, *finding.also)
     earlier = finding.script[:-1]
-    if not is_receipt(finding.expected) or finding.rule == "K-58":
+    if not is_receipt(finding.expected) or finding.rule in {"K-58", WIRE}:
         return finding
     if any(step["type"] == RECOVER for step in earlier):
         message = f"after a recovery, and not without it: {finding.message} ({finding.rule})"
