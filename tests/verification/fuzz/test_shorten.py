@@ -14,7 +14,13 @@ from turnlock.verification.findings import Finding
 from turnlock.verification.fuzz import differences
 from turnlock.verification.fuzz.differences import Expected
 from turnlock.verification.fuzz.guided import STEP_BYTES, decode
-from turnlock.verification.fuzz.shorten import judge_by, shortened, shortest, simpler_scripts
+from turnlock.verification.fuzz.shorten import (
+    judge_by,
+    shortened,
+    shortest,
+    simpler_scripts,
+    without_suspects,
+)
 from turnlock.verification.fuzz.technique import first_failure
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.oracle.reading import canonical
@@ -189,6 +195,11 @@ def test_what_has_no_part_in_it_draws_no_blame(
     assert found.rule in {"K-10", "K-42"}
 
     assert shortened(found, driver, plays=2_000).rule == rule
+
+
+def test_a_recovery_sets_no_clock_back() -> None:
+    """It has no time: there is nothing to be taken away, again and again."""
+    assert [*without_suspects([opened("T1", CALL, now=0.5), {"type": "recover"}])] == []
 
 
 @pytest.mark.parametrize(("wrong", "rule"), [(ForgetsWorkers, "K-2"), (NoDuplicates, "section 6")])
