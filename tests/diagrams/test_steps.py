@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turnlock.diagrams.recordings.moves import RefusedStep, Step, events
@@ -27,6 +28,7 @@ from .runs import (
     OPEN,
     RESULT,
     RUN,
+    AnyRow,
     Played,
     journal_of,
     older,
@@ -38,11 +40,37 @@ from .runs import (
 )
 
 SCRIPTS = st.binary(min_size=1 + 8 * STEP_BYTES, max_size=1 + MAX_STEPS * STEP_BYTES).map(decode)
+X: dict[str, Any] = {"tool_name": "x", "arguments": {}, "requires_approval": False}
+B: dict[str, Any] = {"turn_id": "t", "invocation_id": "b"}
+DENIED_AND_DOUBTED: tuple[dict[str, Any], list[dict[str, Any]]] = (
+    {"run_id": "r", "limits": {}},
+    [
+        {
+            "type": "open_turn",
+            "turn_id": "t",
+            "calls": [{"invocation_id": "a", **X}, {"invocation_id": "b", **X}],
+            "now": 0.0,
+        },
+        {"type": "claim", **B, "attempt": 1, "lease": 1.0, "now": 0.0},
+        {"type": "resolve", **B, "attempt": 1, "as": "retry", "now": 5.0},
+        {"type": "interrupt", "turn_id": "t", "grace": 0.0, "now": 5.0},
+    ],
+)
+"""An interrupt that denies a call, and puts a later one in doubt."""
 
 
 def approved_at_birth(step: Step, one: Played) -> bool:
     """The one move that the kernel makes without reading its row: a grant covers a new call."""
     return step.fact.type is FactType.TOOL_APPROVED and one.moment.kind in {"open_turn", "add_call"}
+
+
+def in_order_of_facts(rows: Iterable[AnyRow]) -> list[AnyRow]:
+    """As read, call by call; but TURN_INTERRUPTING is one fact for all it moves, and the first."""
+    told = list(rows)
+    interrupted = [row for row in told if row.input is Input.INTERRUPT]
+    interrupted.sort(key=lambda row: row.fact is not FactType.TURN_INTERRUPTING)
+    first = iter(interrupted)
+    return [next(first) if row.input is Input.INTERRUPT else row for row in told]
 
 
 def moves_by_moment(recording: Recording) -> list[list[Step]]:
@@ -54,16 +82,17 @@ def moves_by_moment(recording: Recording) -> list[list[Step]]:
     ]
 
 
+@example(script=DENIED_AND_DOUBTED)
 @given(script=SCRIPTS)
 def test_steps_name_the_rows_by_which_the_kernel_moved(
     script: tuple[dict[str, Any], list[dict[str, Any]]],
 ) -> None:
-    """One row each, where deliveries were recorded: the rows read that move, in their order."""
+    """One row each, where deliveries were recorded: the rows read that move, as their facts go."""
     run, done = played(*script)
     whole = Recording(run=run, moments=tuple(one.moment for one in done))
 
     for one, told in zip(done, moves_by_moment(whole), strict=True):
-        read = [row for row in one.rows if row.fact is not None]
+        read = in_order_of_facts(row for row in one.rows if row.fact is not None)
         assert [step.rows for step in told if not approved_at_birth(step, one)] == [
             (row,) for row in read
         ]
