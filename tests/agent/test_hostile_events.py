@@ -238,7 +238,7 @@ def some(path: str = "$.a", **value: Any) -> Any:
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_w_51_ten_times_as_many_deltas_cost_about_ten_times_as_much(name: str) -> None:
-    """And a delta far less than the 50 µs that a token may cost."""
+    """What one costs is measured in `benchmarks/bench_tokens.py`."""
 
     def seconds(count: int) -> float:
         events, best = deltas(count)[name], float("inf")
@@ -253,4 +253,3 @@ def test_w_51_ten_times_as_many_deltas_cost_about_ten_times_as_much(name: str) -
     few, many = seconds(1_000), seconds(10_000)
 
     assert many < 30 * few
-    assert many / (2 * 10_000) < 50e-6
