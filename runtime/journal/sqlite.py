@@ -70,10 +70,9 @@ from .sqlite_check import check
 from .sqlite_clock import FileClock
 from .sqlite_file import open_reader, open_writer, path_of
 from .sqlite_guard import Guard
-from .sqlite_heads import Heads
+from .sqlite_heads import Heads, lost_tails
 from .sqlite_ledgers import SqliteLedgers
 from .sqlite_logs import SqliteLogs
-from .sqlite_lost_tails import lost_tails
 from .sqlite_owning import SqliteOwning
 from .sqlite_reading import ReadOnly
 from .sqlite_worker import Worker, reading, writing

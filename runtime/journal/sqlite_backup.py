@@ -35,7 +35,7 @@ from .rows import STRANGE
 from .sqlite_check import check
 from .sqlite_file import acquaint, check_file, check_place, failed, make_private, sync_folder
 from .sqlite_guard import beside, opened_alone
-from .sqlite_head_lines import HEADS
+from .sqlite_heads import HEADS
 from .sqlite_posts import set_aside
 from .sqlite_reading import ReadOnly
 from .sqlite_runs import FENCES_SKIPPED

@@ -15,9 +15,8 @@ from .logs import finding
 from .noted import NotedRow
 from .rows import STRANGE, Row, chained, checksum
 from .sqlite_entries import entries
-from .sqlite_head_lines import is_log, log_name
+from .sqlite_heads import is_log, log_name, lost_tails
 from .sqlite_logs import check_logs
-from .sqlite_lost_tails import lost_tails
 from .sqlite_notes import rows_after, worker
 from .sqlite_runs import Head, head_of
 from .sqlite_schema import MIGRATIONS, differing, version_of

@@ -2,12 +2,14 @@
 
 A flipped bit in the -wal looks to SQLite like the torn end of a crash: what was committed after it
 is dropped without a word. So each commit that has kept facts is followed by a line for each of its
-runs in a file of its own, `PATH-heads` (see `sqlite_head_lines`). Nothing waits for the disk: after
-a kill the lines are there, after a power cut there may be fewer.
+runs in a file of its own, `PATH-heads`: where the run ends, and the digest of all its facts (see
+`chained`). A line counts only if its checksum fits, so a torn one harms nobody; it bears the
+identity of the journal, so that a copy or a restored file is not measured by the lines of another.
+Nothing waits for the disk: after a kill the lines are there, after a power cut there may be fewer.
 
-Whoever opens the journal compares (`sqlite_lost_tails`). What was acknowledged and is not there
-marks its run as rewound; of a log it is only told, until it is as long again: nobody owns a log,
-and what was said in it may be said again.
+Whoever opens the journal compares. What was acknowledged and is not there marks its run as rewound;
+of a log it is only told, until it is as long again: nobody owns a log, and what was said in it may
+be said again.
 The -wal is merged into the file by the thread that writes, when nothing is asked of it, and by size
 and by time while it is busy (`rest`). The lines stay then, and after a close: an older copy that is
 put in the place of the file ends before them. Once they are many, the newest of each run are kept,
@@ -17,29 +19,29 @@ of the runs that were written last.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+import attrs
+
+from ..errors import JournalError
 from ..log import logger
+from .rows import Row, chained
 from .sqlite_file import PRIVATE, failed, sync_folder
 from .sqlite_guard import Guard, beside
-from .sqlite_head_lines import (
-    HEADS,
-    Noted,
-    heads_in,
-    identity_of,
-    is_log,
-    line_of,
-    log_name,
-    rest_of,
-)
-from .sqlite_lost_tails import measured
 from .sqlite_runs import mark_lost, mark_rewound
+from .sqlite_schema import IDENTITY, meta
+
+HEADS: Final = "-heads"
+"""What the name of the file ends in."""
 
 MERGE_IDLE: Final = 0.5
 """Seconds without a write after which the -wal is merged into the file."""
@@ -62,7 +64,20 @@ MERGE_PAUSE: Final = 1.0
 MERGE_WAIT: Final = 0.025
 """Seconds for which readers are waited for, during which nobody writes."""
 
+_IDENTITY: Final = 16
+"""Characters of the identity that each line bears."""
+
 _log = logger(__name__)
+
+
+@attrs.frozen(kw_only=True)
+class Noted:
+    """Where a run was said to end. `digest` is None where it is not known."""
+
+    sequence: int
+    digest: bytes | None = None
+    exact: bool = False
+    """Whether it ends there whatever was said before: it was recovered."""
 
 
 class Heads:
@@ -104,9 +119,9 @@ class Heads:
             raise
 
     def _begin(self, connection: sqlite3.Connection) -> None:
-        self._identity = identity_of(connection, self._path)
+        self._identity = _identity_of(connection, self._path)
         self._written = self._dirty_since = time.monotonic()
-        lost, damaged = measured(connection, self._path)
+        lost, damaged = _measured(connection, self._path)
         self._damaged = damaged > 0
         if not lost:
             return
@@ -256,7 +271,7 @@ class Heads:
                 return  # somebody has written meanwhile
             old = os.open(self._file, os.O_RDONLY)
             try:
-                found, _ = heads_in(rest_of(old), identity)
+                found, _ = _heads_in(_rest_of(old), identity)
                 settled = self._settled if merged else frozenset[str]()
                 heads = {run_id: it for run_id, it in found.items() if run_id not in settled}
                 new = os.open(draft, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, PRIVATE)
@@ -266,7 +281,7 @@ class Heads:
                     _write(new, b"".join(_newest(lines) if merged else lines.values()))
                     os.fsync(new)
                     os.replace(draft, self._file)  # noqa: PTH105 - as all that is done to it
-                    _write(new, rest_of(old))
+                    _write(new, _rest_of(old))
                     sync_folder(self._path.parent)
                 finally:
                     os.close(new)
@@ -311,3 +326,172 @@ def _size(path: Path) -> int:
         return os.stat(path).st_size  # noqa: PTH116
     except OSError:
         return 0
+
+
+_json: Final = lru_cache(maxsize=4_096)(json.dumps)
+
+
+def line_of(identity: bytes, run_id: str, head: Noted) -> bytes:
+    """Return a line; it begins with a line break, in case that the one before is torn."""
+    digest = "" if head.digest is None else head.digest.hex()
+    name = identity[:_IDENTITY].decode()
+    text = f'["{name}",{_json(run_id)},{head.sequence},"{digest}",{int(head.exact)}]'.encode()
+    return b"\n%08x %s" % (zlib.crc32(text), text)
+
+
+def read_heads(path: Path, identity: bytes) -> tuple[dict[str, Noted], int]:
+    """Return where each run was said to end last, and how many lines are damaged."""
+    try:
+        handle = os.open(beside(path, HEADS), os.O_RDONLY)
+    except OSError:
+        return {}, 0  # there is none, or it is somebody else's
+    try:
+        return _heads_in(_rest_of(handle), identity)
+    finally:
+        os.close(handle)
+
+
+def _rest_of(handle: int) -> bytes:
+    return b"".join(iter(lambda: os.read(handle, 1 << 20), b""))
+
+
+def _heads_in(content: bytes, identity: bytes) -> tuple[dict[str, Noted], int]:
+    """Return the heads, that of the run that was written last at the end, as `read_heads`."""
+    heads: dict[str, Noted] = {}
+    damaged = 0
+    for line in filter(None, content.split(b"\n")):
+        read = _read(line)
+        if read is None:
+            damaged += 1
+            continue
+        name, run_id, head = read
+        if name != identity[:_IDENTITY].decode():
+            continue  # of another journal, which lay here before
+        known = heads.pop(run_id, None)
+        holds = known is not None and not head.exact and known.sequence > head.sequence
+        heads[run_id] = known if known is not None and holds else head
+    return heads, damaged
+
+
+def _read(line: bytes) -> tuple[str, str, Noted] | None:
+    kept, _, text = line.partition(b" ")
+    if kept != b"%08x" % zlib.crc32(text):
+        return None
+    try:
+        name, run_id, sequence, digest, exact = json.loads(text)
+        known = bytes.fromhex(digest) or None
+        return name, run_id, Noted(sequence=sequence, digest=known, exact=bool(exact))
+    except (ValueError, TypeError):
+        return None
+
+
+def _identity_of(connection: sqlite3.Connection, path: Path) -> bytes | None:
+    """Return the identity that lines bear; where it is damaged, `check` says so."""
+    with suppress(JournalError):
+        return meta(connection, IDENTITY, where=str(path))
+    return None
+
+
+def lost_tails(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
+    """Return the runs that end before what was acknowledged, and how that shows."""
+    lost, _ = _measured(connection, path)
+    return lost
+
+
+def _measured(connection: sqlite3.Connection, path: Path) -> tuple[dict[str, str], int]:
+    """Return the lost tails, and how many lines are damaged.
+
+    The heads are read before the file: who writes meanwhile has committed before he said so.
+    """
+    identity = _identity_of(connection, path)
+    if identity is None:
+        return {}, 0
+    heads, damaged = read_heads(path.resolve(), identity)
+    if damaged:
+        _log.warning("%s: %d lines are damaged, and passed over", beside(path, HEADS), damaged)
+    found = ((run_id, _lost(connection, run_id, head)) for run_id, head in heads.items())
+    return {run_id: why for run_id, why in found if why is not None}, damaged
+
+
+_OF_LOG: Final = "\udc10"
+"""Before the name of a log where runs are named, too: no id of a run holds a lone surrogate."""
+
+
+def log_key(log: str) -> str:
+    """Return what a log is called among the runs whose heads are noted."""
+    return _OF_LOG + log
+
+
+def is_log(key: str) -> bool:
+    """Whether this is what a log is called, and no run."""
+    return key.startswith(_OF_LOG)
+
+
+def log_name(key: str) -> str:
+    """Return the name of a log that is called so."""
+    return key.removeprefix(_OF_LOG)
+
+
+def head_of_log(number: int, checksum: int) -> Noted:
+    """Return what is noted of a log's last entry."""
+    return Noted(sequence=number, digest=checksum.to_bytes(_ENTRY_DIGEST, "big"))
+
+
+_ENTRY_DIGEST: Final = 4
+
+
+def _lost_entries(connection: sqlite3.Connection, log: str, head: Noted) -> str | None:
+    row = connection.execute("SELECT number, last FROM logs WHERE name = ?", (log,)).fetchone()
+    if row is None:
+        return f"it had acknowledged entry {head.sequence}, and all of it is lost"
+    key, last = row
+    if not isinstance(last, int):  # a damaged row says so itself
+        return None
+    if last < head.sequence:
+        return f"it had acknowledged entry {head.sequence}, and ends with entry {last}"
+    found = connection.execute(
+        "SELECT checksum FROM entries WHERE log = ? AND number = ?", (key, head.sequence)
+    ).fetchone()
+    if found is not None and found[0] != int.from_bytes(head.digest or b"", "big"):
+        return f"it holds another entry {head.sequence} than was acknowledged"
+    return None
+
+
+def _lost(connection: sqlite3.Connection, run_id: str, head: Noted) -> str | None:
+    if is_log(run_id):
+        return _lost_entries(connection, log_name(run_id), head)
+    row = connection.execute(
+        "SELECT number, sequence, digest, digested, rewound, forgotten FROM runs WHERE run_id = ?",
+        (run_id,),
+    ).fetchone()
+    if row is None:
+        return f"it had acknowledged fact {head.sequence}, and all of it is lost"
+    number, sequence, digest, digested, rewound, forgotten = row
+    settled = rewound is not None or forgotten is not None
+    if settled or not isinstance(sequence, int):  # a damaged row says so itself
+        return None
+    if sequence < head.sequence:
+        return f"it had acknowledged fact {head.sequence}, and ends with fact {sequence}"
+    if head.digest is not None:
+        if sequence > head.sequence or digested != sequence or digest != head.digest:
+            digest = _digest_at(connection, number, head)
+        if digest != head.digest:
+            return f"it holds other facts than those acknowledged up to fact {head.sequence}"
+    return None
+
+
+def _digest_at(connection: sqlite3.Connection, number: int, head: Noted) -> bytes | None:
+    """Chain the digest of all facts up to a head anew; seldom needed: after a crash in between."""
+    found: bytes | None = None
+    rows = connection.execute(
+        "SELECT first, last, facts, checksum FROM appends WHERE run = ? AND last <= ?"
+        " ORDER BY last",
+        (number, head.sequence),
+    )
+    with closing(rows):
+        for kept in rows:
+            row = Row(*kept)
+            begun = chained(None, row)
+            begins = head.digest is not None and begun[:8] == head.digest[:8]
+            found = begun if begins else found and chained(found, row)
+    return found

@@ -31,8 +31,7 @@ from .logs import (
     check_room,
     given_entry,
 )
-from .sqlite_head_lines import head_of_log, log_key
-from .sqlite_heads import Heads
+from .sqlite_heads import Heads, head_of_log, log_key
 
 T = TypeVar("T")
 

@@ -19,8 +19,7 @@ from .given import Given
 from .refusals import not_restored
 from .rows import Reader, Row, chained, checksum, facts_in, missing, snapshot_in
 from .sqlite_entries import entry
-from .sqlite_head_lines import Noted
-from .sqlite_heads import Heads
+from .sqlite_heads import Heads, Noted
 from .sqlite_notes import keep_notes, not_kept, note
 from .sqlite_runs import (
     Head,

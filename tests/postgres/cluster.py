@@ -84,6 +84,11 @@ class Cluster:
         assert self._process is not None, "the server was not begun"
         return self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
     def configure(self, **settings: str) -> None:
         """Change settings; they count from the next start, or from `reload`."""
         with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:

@@ -12,7 +12,6 @@ import pytest
 
 from turnlock.runtime.journal import sqlite_heads
 from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.journal.sqlite_head_lines import Noted, line_of, log_key, read_heads
 from turnlock.runtime.journal.sqlite_schema import IDENTITY, meta
 
 from .stage import RUN, facts, kept, owned
@@ -47,7 +46,7 @@ def test_the_lines_are_bounded_once_all_is_merged(
                     await other.append_entry(log, f"{round_}", {}, at=1.0)
             monkeypatch.setattr(sqlite_heads, "KEPT_BYTES", 1_000)
             monkeypatch.setattr(sqlite_heads, "KEPT_RUNS", 2)
-        said = {RUNS[1].run_id, RUNS[2].run_id, *map(log_key, "cd")}
+        said = {RUNS[1].run_id, RUNS[2].run_id, *map(sqlite_heads.log_key, "cd")}
         assert set(ends_said()) == said  # it closed, and replaced it
         monkeypatch.setattr(sqlite_heads, "KEPT_BYTES", 1e9)
         await kept(journal, facts(1, after=20), fences[RUN.run_id])
@@ -57,7 +56,7 @@ def test_the_lines_are_bounded_once_all_is_merged(
         with closing(sqlite3.connect(path)) as connection:
             identity = meta(connection, IDENTITY, where=str(path))
         assert identity is not None
-        heads, damaged = read_heads(path, identity)
+        heads, damaged = sqlite_heads.read_heads(path, identity)
         assert damaged == 0
         return {run_id: head.sequence for run_id, head in heads.items()}
 
@@ -74,7 +73,7 @@ def test_a_line_that_is_written_while_the_file_is_replaced_is_kept(
     path = killed(tmp_path)
     cut_off(path, frames=1)
     usual = os.replace
-    late = line_of(b"another identity", "late", Noted(sequence=7))
+    late = sqlite_heads.line_of(b"another identity", "late", sqlite_heads.Noted(sequence=7))
 
     def replace(draft: Path, file: Path) -> None:
         with file.open("ab") as old:

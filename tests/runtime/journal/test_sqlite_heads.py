@@ -25,7 +25,6 @@ from turnlock.runtime.journal import sqlite_heads
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.rows import checksum
 from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.journal.sqlite_head_lines import Noted, line_of, read_heads
 from turnlock.runtime.journal.sqlite_schema import IDENTITY, keep_meta
 
 from .stage import OTHER, RUN, everything, facts, kept, owned
@@ -237,18 +236,18 @@ def test_the_line_of_a_recovery_counts_whatever_was_said_before(tmp_path: Path) 
     identity = b"0123456789abcdef"
     path = tmp_path / "journal.db"
     lines = [
-        line_of(identity, "r", it)
+        sqlite_heads.line_of(identity, "r", it)
         for it in (
-            Noted(sequence=9, digest=b"1"),
-            Noted(sequence=8, digest=b"0"),
-            Noted(sequence=5, digest=b"2", exact=True),
+            sqlite_heads.Noted(sequence=9, digest=b"1"),
+            sqlite_heads.Noted(sequence=8, digest=b"0"),
+            sqlite_heads.Noted(sequence=5, digest=b"2", exact=True),
         )
     ]
     for count, expected in ((2, 9), (3, 5)):
         beside(path, "-heads").write_bytes(b"".join(lines[:count]))
-        heads, damaged = read_heads(path, identity)
+        heads, damaged = sqlite_heads.read_heads(path, identity)
         assert (heads["r"].sequence, damaged) == (expected, 0)
-    assert read_heads(path, b"another identity") == ({}, 0)
+    assert sqlite_heads.read_heads(path, b"another identity") == ({}, 0)
 
 
 def test_damaged_lines_are_passed_over_and_said(
