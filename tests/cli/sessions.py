@@ -12,6 +12,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ ROWS = 60
 """Of a terminal."""
 TIMEOUT = 120.0
 """Seconds that a test waits at most for what must happen."""
+END_OF_INPUT = "\x04"
+AGAIN = 5.0
+"""Seconds after which it is typed again."""
 
 TOOLS = '''
 import os, time
@@ -74,6 +78,7 @@ class Session:
     shown: bytearray = attrs.field(factory=bytearray)
     _screen: Any = None
     _stream: Any = None
+    _typed: str = ""
     _drawn: int = 0
     """How much of it stands on the screen."""
 
@@ -89,6 +94,7 @@ class Session:
 
     def type(self, line: str, *, end: str = "\n") -> None:
         """Type a line, or without its end what is to become one."""
+        self._typed = line
         os.write(self.keyboard, f"{line}{end}".encode())
 
     def display(self) -> list[str]:
@@ -106,8 +112,18 @@ class Session:
         self.until(lambda: self.display()[-len(lines) :] == list(lines), "\n".join(lines))
 
     def ends(self) -> int:
-        """Wait for the end, and return the status."""
-        status = self.process.wait(TIMEOUT)
+        """Wait for the end, and return the status.
+
+        An end of input that was typed while the terminal changed hands is lost, so somebody who
+        typed it types it again.
+        """
+        deadline = time.monotonic() + TIMEOUT
+        while self.process.poll() is None and time.monotonic() < deadline:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(AGAIN)
+            if self._typed == END_OF_INPUT and self.process.poll() is None:
+                self.type(END_OF_INPUT, end="")
+        status = self.process.wait(1.0)
         os.close(self.keyboard)
         return status
 

@@ -13,10 +13,9 @@ from turnlock.models.facts import ToolApproved, ToolDenied, ToolExecutionSucceed
 
 from .codexes import executable, logged
 from .recordings import turnlock
-from .sessions import Played, on_terminal, types_of
+from .sessions import END_OF_INPUT, Played, on_terminal, types_of
 
 RUN = "codex"
-END_OF_INPUT = "\x04"
 
 
 def options(folder: Path, name: str) -> tuple[str, ...]:

@@ -14,11 +14,10 @@ from turnlock.models.facts import ToolApproved, ToolExecutionFailed, ToolExecuti
 
 from . import observing
 from .recordings import ROOT, turnlock
-from .sessions import Played, Session, on_terminal, types_of
+from .sessions import END_OF_INPUT, Played, Session, on_terminal, types_of
 
 RUN = "other"
 PROGRAM = ("-m", "tests.cli.observing", "talk")
-END_OF_INPUT = "\x04"
 
 
 def talking(folder: Path, *arguments: str) -> Session:
