@@ -21,23 +21,17 @@ T = TypeVar("T")
 LISTED: Final = 20
 """Runs that an unknown --run is told."""
 
-db_option = click.option(
-    "--db",
-    required=True,
-    envvar=DB,
-    show_envvar=True,
-    metavar="JOURNAL",
-    help=JOURNAL,
-)
+_Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
 
-made_db_option = click.option(
-    "--db",
-    required=True,
-    envvar=DB,
-    show_envvar=True,
-    metavar="JOURNAL",
-    help=f"{JOURNAL} Made where there is none.",
-)
+
+def _option(told: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        "--db", required=True, envvar=DB, show_envvar=True, metavar="JOURNAL", help=told
+    )
+
+
+db_option = _option(JOURNAL)
+made_db_option = _option(f"{JOURNAL} Made where there is none.")
 
 
 def _named(_: click.Context, __: click.Parameter, db: str | None) -> str:
