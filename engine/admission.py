@@ -53,7 +53,10 @@ def admit(
         return _NO_ACTIVE_TURN if turn is None else _TURN_MISMATCH
     if attempt is None or type(found) is Reason:
         return found
-    return _STALE_ATTEMPT if _stale(found, attempt, input) else found
+    # The attempt that counts (section 5, 4): for a claim while an execute is owed the owed one;
+    # otherwise, once the invocation was started, the current one; before that, any.
+    counts = (input is _CLAIM and found.owed) or found.attempt
+    return found if attempt == counts or not counts else _STALE_ATTEMPT
 
 
 def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocation | Reason:
@@ -66,18 +69,6 @@ def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocat
     if remembered:
         return _LATE
     return _NO_ACTIVE_TURN if turn is None else _UNKNOWN_INVOCATION
-
-
-def _stale(invocation: Invocation, attempt: int, input: Input) -> bool:  # noqa: A002
-    """Say whether the attempt that was named is another than the one that counts (section 5, 4).
-
-    For a claim while an execute is owed that is the owed one; otherwise, once the invocation was
-    started, the current one; before that, none.
-    """
-    owed = invocation.owed if input is _CLAIM else 0
-    if owed:
-        return attempt != owed
-    return attempt != invocation.attempt > 0
 
 
 def admit_to_turn(state: State, delivery: ForTurn, now: float) -> Turn | Reason:
@@ -212,7 +203,9 @@ _ANSWER_TO: Final[dict[Question, Answer]] = {
     Question.OUTCOME_ALIKE: _outcome_alike,
 }
 
-_ASKED: Final[dict[Phase, dict[Input, Answer]]] = {phase: {} for phase in Phase}
+_ASKED: Final[dict[Phase, dict[Input, Answer | None]]] = {
+    phase: dict.fromkeys(INVOCATION.inputs) for phase in Phase
+}
 for (_phase, _input), _question in questions_of(INVOCATION).items():
     _ASKED[_phase][_input] = _ANSWER_TO[Question(_question)]
 
@@ -225,7 +218,7 @@ def row_for(
 ) -> InvocationRow:
     """Return the one row that holds: for a pair that asks, the question is answered first."""
     phase = invocation.phase
-    answer = _ASKED[phase].get(input)
+    answer = _ASKED[phase][input]
     return step(phase, input, ALWAYS if answer is None else answer(state, invocation, delivery))
 
 

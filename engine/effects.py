@@ -50,7 +50,7 @@ def pending(state: State) -> tuple[Effect, ...]:
     return tuple(effects)
 
 
-def owed_since(state: State, facts: list[Fact], woken: float | None) -> tuple[Effect, ...]:
+def owed_since(state: State, facts: Sequence[Fact], woken: float | None) -> tuple[Effect, ...]:
     """Return what the facts of one receive made owed, and make them one commit (K-3, K-9).
 
     `woken` was the earliest deadline before them.
@@ -65,7 +65,7 @@ def owed_since(state: State, facts: list[Fact], woken: float | None) -> tuple[Ef
     return tuple(effects)
 
 
-def _newly_owed(state: State, facts: list[Fact]) -> list[Effect]:
+def _newly_owed(state: State, facts: Sequence[Fact]) -> list[Effect]:
     turn = state.turn
     effects: list[Effect] = []
     if turn is not None:
@@ -90,7 +90,7 @@ _READYING: Final = frozenset({ToolApproved, RetryAuthorised})
 """Each of these readies the one invocation that it names."""
 
 
-def _readied(turn: Turn, facts: list[Any]) -> Sequence[Invocation]:
+def _readied(turn: Turn, facts: Sequence[Any]) -> Sequence[Invocation]:
     """Return the members that these facts may have readied, in expected order."""
     members: list[Invocation] = []
     for fact in facts:

@@ -57,6 +57,15 @@ _OPEN: Final = TurnPhase.OPEN
 _SEALED: Final = TurnPhase.SEALED
 """Bound once, as the phases are (lifecycle/phases.py)."""
 
+_ON_APPROVED: Final = FOLD[FactType.TOOL_APPROVED]
+_ON_DENIED: Final = FOLD[FactType.TOOL_DENIED]
+_ON_RENEWED: Final = FOLD[FactType.LEASE_RENEWED]
+_ON_SUCCEEDED: Final = FOLD[FactType.TOOL_EXECUTION_SUCCEEDED]
+_ON_FAILED: Final = FOLD[FactType.TOOL_EXECUTION_FAILED]
+_ON_IN_DOUBT: Final = FOLD[FactType.EXECUTION_IN_DOUBT]
+_ON_AUTHORISED: Final = FOLD[FactType.RETRY_AUTHORISED]
+"""Where each of these facts leads, from each phase: looked up in the table's own fold, once."""
+
 APPROVED_ONCE: Final = unchecked.decision(approved=True, scope=_ONCE, match=None, edited=None)
 DENIED_ONCE: Final = unchecked.decision(approved=False, scope=_ONCE, match=None, edited=None)
 
@@ -79,7 +88,7 @@ def _approval_requested(state: State, turn: Turn, fact: ToolApprovalRequested) -
 
 def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
     invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.phase = _ON_APPROVED[invocation.phase]
     invocation.digest = None
     invocation.deadline = None
     if fact.arguments is not None:
@@ -94,7 +103,7 @@ def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
 
 def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
     invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.phase = _ON_DENIED[invocation.phase]
     if fact.cause is _DECISION:
         invocation.decision = DENIED_ONCE
     invocation.outcome = unchecked.call_result(
@@ -111,7 +120,7 @@ def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
 
 def _started(state: State, turn: Turn, fact: ToolExecutionStarted | ExecutionRetried) -> None:
     invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.phase = FOLD[fact.type][invocation.phase]
     invocation.attempt = fact.attempt
     invocation.worker = fact.worker
     if fact.lease_until is not None:
@@ -125,13 +134,13 @@ def _lease(state: State, invocation: Invocation, until: float) -> None:
 
 def _renewed(state: State, turn: Turn, fact: LeaseRenewed) -> None:
     invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.phase = _ON_RENEWED[invocation.phase]
     _lease(state, invocation, fact.lease_until)
 
 
 def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
     invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.phase = _ON_SUCCEEDED[invocation.phase]
     invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
@@ -146,7 +155,7 @@ def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
 
 def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
     invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.phase = _ON_FAILED[invocation.phase]
     invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
@@ -170,14 +179,14 @@ def _ended(turn: Turn, invocation: Invocation) -> None:
 
 def _in_doubt(_: State, turn: Turn, fact: ExecutionInDoubt) -> None:
     invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.phase = _ON_IN_DOUBT[invocation.phase]
     invocation.worker = None
     invocation.deadline = None
 
 
 def _authorised(_: State, turn: Turn, fact: RetryAuthorised) -> None:
     invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.phase = _ON_AUTHORISED[invocation.phase]
 
 
 def _opened(state: State, _: None, fact: TurnOpened) -> None:
@@ -192,24 +201,25 @@ def _opened(state: State, _: None, fact: TurnOpened) -> None:
 
 
 def _call_added(_: State, turn: Turn, fact: CallAdded) -> None:
-    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    turn.phase = TURN_FOLD[fact.type][turn.phase]
     turn.add(fact.call)
 
 
 def _sealed(_: State, turn: Turn, fact: TurnSealed) -> None:
-    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    turn.phase = TURN_FOLD[fact.type][turn.phase]
 
 
 def _interrupting(state: State, turn: Turn, fact: TurnInterrupting) -> None:
-    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    turn.phase = TURN_FOLD[fact.type][turn.phase]
     turn.grace_until = fact.grace_until
     arm(state.deadlines, fact.grace_until, GRACE, 0)
+    withdrawn = FOLD[fact.type]
     for invocation in turn.order:
-        invocation.phase = FOLD.get((invocation.phase, fact.type), invocation.phase)
+        invocation.phase = withdrawn.get(invocation.phase, invocation.phase)
 
 
 def _settled(state: State, turn: Turn, fact: TurnSettled) -> None:
-    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    turn.phase = TURN_FOLD[fact.type][turn.phase]
     results = [done.outcome for done in turn.order if done.outcome is not None]
     if results:  # a turn without calls settles without a continuation (K-52)
         taking = unchecked.continue_(
@@ -220,7 +230,7 @@ def _settled(state: State, turn: Turn, fact: TurnSettled) -> None:
 
 
 def _interrupted(state: State, turn: Turn, fact: TurnInterrupted) -> None:
-    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    turn.phase = TURN_FOLD[fact.type][turn.phase]
     _close(state, turn, fact)
 
 

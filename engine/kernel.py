@@ -5,7 +5,7 @@ Whoever wants to know how turnlock works reads `receive`, then the two tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +23,6 @@ from .effects import owed_since, pending
 from .evolve import fold
 from .expiry import expired
 from .new_facts import settled
-from .recovery import replay
 from .state import State
 
 if TYPE_CHECKING:
@@ -65,23 +64,23 @@ class Kernel:
         if now < state.at:  # noqa: PLR1730 - a call of max() would cost more
             now = state.at  # the clock, too, is a fold of facts (K-10)
         state.committed = state.sequence
-        facts: list[Fact] = []
+        facts: Sequence[Fact] = ()
         woken = None
         if state.deadlines:
             woken = state.deadlines[0][0]
             if woken < now:
-                self._expire(facts, now)
+                facts = self._expire(now)
 
         if delivery.run_id is None or delivery.run_id == state.run.run_id:
             decision: Decision = decider(state, delivery, now)
         else:
             decision = _RUN_MISMATCH
 
-        if isinstance(decision, list):
+        if type(decision) is list:
             if decision:
                 self._happen(decision, now)
-                facts = facts + decision if facts else decision
-            if not facts:
+                facts = [*facts, *decision] if facts else decision
+            elif not facts:
                 return NOTHING
             effects = owed_since(state, facts, woken)
             return unchecked.accepted(facts=tuple(facts), effects=effects)
@@ -107,6 +106,8 @@ class Kernel:
         be cut behind `kernel.sequence`. Perform `pending_effects` afterwards; they have the ids
         they had. Raises `CorruptJournal` at the first fact that cannot have happened.
         """
+        from .recovery import replay  # noqa: PLC0415 - what begins has nothing to recover
+
         kernel = cls(run)
         if snapshot is not None:
             from .snapshot import restore  # noqa: PLC0415 - most runs never take one
@@ -121,6 +122,8 @@ class Kernel:
         The kernel is then what `recover` would make of the whole journal. Facts that it knows are
         passed over. Raises as `recover` does, and is of no use afterwards.
         """
+        from .recovery import replay  # noqa: PLC0415 - as in recover
+
         replay(self._state, facts)
 
     def copy(self) -> Kernel:
@@ -190,11 +193,13 @@ class Kernel:
         """All the effects still owed: what a host performs after a recovery (K-3)."""
         return pending(self._state)
 
-    def _expire(self, facts: list[Fact], now: float) -> None:
+    def _expire(self, now: float) -> list[Fact]:
         """Let happen what time alone has brought, one deadline after the other (K-11)."""
+        facts: list[Fact] = []
         while due := expired(self._state, now):
             self._happen(due, now)
             facts += due
+        return facts
 
     def _happen(self, facts: list[Fact], now: float) -> None:
         """Fold what happens, then ask the one door whether the turn is settled (K-51)."""

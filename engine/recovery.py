@@ -174,7 +174,7 @@ def _impossible_for_turn(state: State, fact: Any, kind: FactType) -> str | None:
     turn = state.turn
     if turn is None or turn.turn_id != fact.turn_id:
         return _not_active(fact)
-    if (turn.phase, kind) not in TURN_FOLD:
+    if turn.phase not in TURN_FOLD[kind]:
         return f"the turn is {turn.phase}"
     if kind is _CALL_ADDED and fact.call.invocation_id in turn.members:
         return "the turn has that call already"
@@ -201,7 +201,7 @@ def _impossible_for_invocation(  # noqa: PLR0911 - a line for each cause
     if kind is _APPROVAL_REQUESTED:
         asked = invocation.digest is not None
         return None if invocation.gated and not asked else "it does not wait to be asked"
-    if (invocation.phase, kind) not in FOLD:
+    if invocation.phase not in FOLD[kind]:
         return f"the invocation is {invocation.phase}"
     if kind is _APPROVED and not invocation.gated:
         return "it does not wait for approval"

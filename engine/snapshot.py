@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import attrs
-
 from ..lifecycle.invocation import Decision, Invocation
 from ..lifecycle.phases import READY, TERMINAL, Phase
 from ..models.calls import CallResult
@@ -21,6 +19,7 @@ from ..models.record import (
     any_text,
     choice,
     count,
+    field,
     fields_of,
     flag,
     identifier,
@@ -43,53 +42,53 @@ from .state import Owed, State
 class SavedInvocation(Record):
     """One member of the active turn; the fields are those of `Invocation`."""
 
-    invocation_id: str = attrs.field(validator=identifier)
-    tool_name: str = attrs.field(validator=identifier)
-    phase: Phase = attrs.field(converter=choice(Phase))
-    requires_approval: bool = attrs.field(validator=flag)
-    observed: bool = attrs.field(default=False, validator=flag)
-    attempt: int = attrs.field(default=0, validator=count)
-    provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
-    arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
-    digest: str | None = attrs.field(default=None, validator=optional(identifier))
-    deadline: float | None = attrs.field(default=None, validator=optional(instant))
-    decision: Decision | None = attrs.field(default=None, validator=optional(instance(Decision)))
-    worker: str | None = attrs.field(default=None, validator=optional(identifier))
-    outcome: CallResult | None = attrs.field(default=None, validator=optional(instance(CallResult)))
+    invocation_id: str = field(validator=identifier)
+    tool_name: str = field(validator=identifier)
+    phase: Phase = field(converter=choice(Phase))
+    requires_approval: bool = field(validator=flag)
+    observed: bool = field(default=False, validator=flag)
+    attempt: int = field(default=0, validator=count)
+    provider_call_id: str | None = field(default=None, validator=optional(any_text))
+    arguments: Mapping[str, Json] | None = field(default=None, converter=optional_json_object)
+    digest: str | None = field(default=None, validator=optional(identifier))
+    deadline: float | None = field(default=None, validator=optional(instant))
+    decision: Decision | None = field(default=None, validator=optional(instance(Decision)))
+    worker: str | None = field(default=None, validator=optional(identifier))
+    outcome: CallResult | None = field(default=None, validator=optional(instance(CallResult)))
 
 
 @record
 class SavedTurn(Record):
     """The active turn; its members stand in expected order."""
 
-    turn_id: str = attrs.field(validator=identifier)
-    phase: TurnPhase = attrs.field(converter=choice(TurnPhase))
-    members: tuple[SavedInvocation, ...] = attrs.field(validator=instances(SavedInvocation))
-    grace_until: float | None = attrs.field(default=None, validator=optional(instant))
+    turn_id: str = field(validator=identifier)
+    phase: TurnPhase = field(converter=choice(TurnPhase))
+    members: tuple[SavedInvocation, ...] = field(validator=instances(SavedInvocation))
+    grace_until: float | None = field(default=None, validator=optional(instant))
 
 
 @record
 class SavedClosing(Record):
     """One closed turn of the recent-settled memory, with the ids that it still holds."""
 
-    turn_id: str = attrs.field(validator=identifier)
-    at: float = attrs.field(validator=instant)
-    invocation_ids: tuple[str, ...] = attrs.field(validator=instances(str))
+    turn_id: str = field(validator=identifier)
+    at: float = field(validator=instant)
+    invocation_ids: tuple[str, ...] = field(validator=instances(str))
 
 
 @record
 class Snapshot(Record):
     """All of one run's state. `at` is None before the first fact."""
 
-    run: Run = attrs.field(validator=instance(Run))
-    sequence: int = attrs.field(validator=count)
-    epoch: int = attrs.field(validator=count)
-    grants_issued: int = attrs.field(validator=count)
-    at: float | None = attrs.field(default=None, validator=optional(instant))
-    turn: SavedTurn | None = attrs.field(default=None, validator=optional(instance(SavedTurn)))
-    continuations: tuple[Owed, ...] = attrs.field(default=(), validator=instances(Owed))
-    grants: tuple[Grant, ...] = attrs.field(default=(), validator=instances(Grant))
-    closings: tuple[SavedClosing, ...] = attrs.field(default=(), validator=instances(SavedClosing))
+    run: Run = field(validator=instance(Run))
+    sequence: int = field(validator=count)
+    epoch: int = field(validator=count)
+    grants_issued: int = field(validator=count)
+    at: float | None = field(default=None, validator=optional(instant))
+    turn: SavedTurn | None = field(default=None, validator=optional(instance(SavedTurn)))
+    continuations: tuple[Owed, ...] = field(default=(), validator=instances(Owed))
+    grants: tuple[Grant, ...] = field(default=(), validator=instances(Grant))
+    closings: tuple[SavedClosing, ...] = field(default=(), validator=instances(SavedClosing))
 
 
 def snapshot_from_json(text: str | bytes) -> Snapshot:

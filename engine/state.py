@@ -15,12 +15,10 @@ from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
-import attrs
-
 from ..lifecycle.phases import REQUESTED
 from ..models.effects import Continue
 from ..models.ids import escape, grant_id
-from ..models.record import Record, count, instance, record
+from ..models.record import Record, count, field, instance, record
 from ..models.run import Run
 from ..turn.memory import Grants, Memory
 from ..turn.turn import Turn
@@ -86,8 +84,8 @@ class Owed(Record):
     `settled` is the sequence of the fact that brought it forth.
     """
 
-    effect: Continue = attrs.field(validator=instance(Continue))
-    settled: int = attrs.field(validator=count)
+    effect: Continue = field(validator=instance(Continue))
+    settled: int = field(validator=count)
 
 
 class State:

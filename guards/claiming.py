@@ -16,7 +16,7 @@ from ..models.calls import Call, Status
 from ..models.deliveries import Claim
 from ..models.lifecycle_facts import DenialCause
 from ..models.reasons import Reason
-from ..models.record import any_text, instance, json_object, record
+from ..models.record import any_text, field, instance, json_object, record
 from ..models.values import Absent, Json, same_json
 from ..runtime.tools.policy import Policy
 from ..views.call_view import CallView, OutcomeView, Waits
@@ -35,9 +35,9 @@ Claimed: TypeAlias = CallView | Outcome[Json] | GuardRefused
 class Claiming:
     """One call that a host is about to run, with the tool and the arguments that it would run."""
 
-    at: At = attrs.field(validator=instance(At))
-    tool: str = attrs.field(validator=any_text)
-    arguments: Mapping[str, Json] = attrs.field(converter=json_object)
+    at: At = field(validator=instance(At))
+    tool: str = field(validator=any_text)
+    arguments: Mapping[str, Json] = field(converter=json_object)
     worker: str
     policy: Policy | None
     """What is declared about the tool."""

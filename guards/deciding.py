@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
 from ..engine.kernel import Kernel
 from ..models.deliveries import Decide, Match, Report, Resolution, Resolve, Scope
 from ..models.errors import InvalidValue
 from ..models.reasons import Reason
-from ..models.record import any_text, choice, flag, instance, optional, optional_json_object, record
+from ..models.record import (
+    any_text,
+    choice,
+    field,
+    flag,
+    instance,
+    optional,
+    optional_json_object,
+    record,
+)
 from ..models.values import Absent, Json, same_json
 from ..views.call_view import CallView, DecisionView
 from ..views.live import call_of
@@ -30,14 +37,14 @@ from .visits import Step
 class Deciding:
     """An approval or a denial of a call, for the arguments that were shown with `digest`."""
 
-    at: At = attrs.field(validator=instance(At))
-    approved: bool = attrs.field(validator=flag)
-    digest: str = attrs.field(validator=any_text)
-    by: str | None = attrs.field(validator=optional(any_text))
-    reason: str | None = attrs.field(validator=optional(any_text))
-    arguments: Mapping[str, Json] | None = attrs.field(converter=optional_json_object)
-    scope: Scope = attrs.field(converter=choice(Scope))
-    match: Match = attrs.field(converter=choice(Match))
+    at: At = field(validator=instance(At))
+    approved: bool = field(validator=flag)
+    digest: str = field(validator=any_text)
+    by: str | None = field(validator=optional(any_text))
+    reason: str | None = field(validator=optional(any_text))
+    arguments: Mapping[str, Json] | None = field(converter=optional_json_object)
+    scope: Scope = field(converter=choice(Scope))
+    match: Match = field(converter=choice(Match))
 
     def __attrs_post_init__(self) -> None:
         """Demand a turn."""
@@ -131,8 +138,8 @@ class Deciding:
 class Resolving:
     """Somebody says what became of a call that is in doubt."""
 
-    at: At = attrs.field(validator=instance(At))
-    resolution: Resolution = attrs.field(converter=choice(Resolution))
+    at: At = field(validator=instance(At))
+    resolution: Resolution = field(converter=choice(Resolution))
     result: Json | Absent
     error: str | None
 

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
-import attrs
-
 from ..engine.kernel import Kernel
 from ..engine.reading import LiveTurn
 from ..models.calls import Call
@@ -24,7 +22,7 @@ from ..models.deliveries import (
     SealTurn,
 )
 from ..models.errors import InvalidValue, shown
-from ..models.record import any_text, choice, instances, optional, record
+from ..models.record import any_text, choice, field, instances, optional, record
 from ..models.values import same_json
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits, resolved
@@ -58,9 +56,9 @@ class Opening:
 
     run: str
     turn: str
-    calls: Sequence[Call] = attrs.field(converter=_listed, validator=instances(Call))
-    after: str | None = attrs.field(validator=optional(any_text))
-    abandons: Abandons = attrs.field(converter=choice(Abandons))
+    calls: Sequence[Call] = field(converter=_listed, validator=instances(Call))
+    after: str | None = field(validator=optional(any_text))
+    abandons: Abandons = field(converter=choice(Abandons))
 
     def __attrs_post_init__(self) -> None:
         """Refuse what no run could take. Raises `Differs` for two calls with one id."""

@@ -12,7 +12,7 @@ import attrs
 
 from ..models.calls import CallResult
 from ..models.deliveries import Match, Scope
-from ..models.record import Record, choice, flag, json_object, record
+from ..models.record import Record, choice, field, flag, json_object, record
 from ..models.values import Json
 from .phases import READY, REQUESTED, TERMINAL, Phase
 
@@ -24,12 +24,10 @@ class Decision(Record):
     `match` is given where the scope makes it count, `arguments` where the approval edited them.
     """
 
-    approved: bool = attrs.field(validator=flag)
-    scope: Scope = attrs.field(default=Scope.ONCE, converter=choice(Scope))
-    match: Match | None = attrs.field(
-        default=None, converter=attrs.converters.optional(choice(Match))
-    )
-    edited: Mapping[str, Json] | None = attrs.field(
+    approved: bool = field(validator=flag)
+    scope: Scope = field(default=Scope.ONCE, converter=choice(Scope))
+    match: Match | None = field(default=None, converter=attrs.converters.optional(choice(Match)))
+    edited: Mapping[str, Json] | None = field(
         default=None, converter=attrs.converters.optional(json_object)
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from ..machines.rows import ALWAYS, Machine, Row, fold_of, moves, refuses, rests, table_of
+from ..machines.rows import ALWAYS, Machine, Row, fold_of, machine, moves, refuses, rests, table_of
 from ..models.fact import FactType
 from ..models.inputs import OF_INVOCATIONS, Input
 from ..models.lifecycle_facts import DenialCause, FailureCause
@@ -243,7 +243,7 @@ _DENIED = (
     *_settled(DENIED),
 )
 
-INVOCATION: Final[Machine[Phase, Input]] = Machine(
+INVOCATION: Final[Machine[Phase, Input]] = machine(
     name="invocation",
     phases=Phase,
     inputs=OF_INVOCATIONS,

@@ -89,8 +89,11 @@ class Machine(Record, Generic[PhaseT, InputT]):
         return isinstance(self.inputs[0], FactType)
 
 
+machine = unchecked_maker(Machine)
+"""What declares a machine: as for the rows, nothing of it is checked at each start."""
+
 Table: TypeAlias = dict[tuple[PhaseT, InputT, str], Row[PhaseT, InputT]]
-Fold: TypeAlias = dict[tuple[PhaseT, FactType], PhaseT]
+Fold: TypeAlias = dict[FactType, dict[PhaseT, PhaseT]]
 
 
 def moves(  # noqa: PLR0913 - a row is read aloud, in this order
@@ -183,8 +186,12 @@ def table_of(rows: Iterable[Row[PhaseT, InputT]]) -> Table[PhaseT, InputT]:
 
 
 def fold_of(rows: Iterable[Row[PhaseT, InputT]]) -> Fold[PhaseT]:
-    """Index the moves by (phase, fact): what the fold of a journal looks up (K-2)."""
-    return {(row.phase, row.fact): row.target for row in rows if row.fact is not None}
+    """Index the moves by fact, then by phase: what the fold of a journal looks up (K-2)."""
+    fold: Fold[PhaseT] = {fact: {} for fact in FactType}
+    for row in rows:
+        if row.fact is not None:
+            fold[row.fact][row.phase] = row.target
+    return fold
 
 
 def questions_of(machine: Machine[PhaseT, InputT]) -> dict[tuple[PhaseT, InputT], str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-import attrs
-
 from .errors import InvalidValue
 from .record import (
     Record,
     any_text,
     choice,
+    field,
     flag,
     identifier,
     json_object,
@@ -34,14 +33,14 @@ class Call(Record):
     by another runtime: no execute is ever owed for it, a claim records that it began (K-58).
     """
 
-    invocation_id: str = attrs.field(validator=identifier)
-    tool_name: str = attrs.field(validator=identifier)
-    arguments: Mapping[str, Json] = attrs.field(converter=json_object)
-    requires_approval: bool = attrs.field(validator=flag)
-    observed: bool = attrs.field(default=False, validator=flag)
-    approval_timeout: float | None = attrs.field(default=None, validator=optional(seconds))
-    provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
-    arguments_digest: str | None = attrs.field(init=False, default=None, repr=False)
+    invocation_id: str = field(validator=identifier)
+    tool_name: str = field(validator=identifier)
+    arguments: Mapping[str, Json] = field(converter=json_object)
+    requires_approval: bool = field(validator=flag)
+    observed: bool = field(default=False, validator=flag)
+    approval_timeout: float | None = field(default=None, validator=optional(seconds))
+    provider_call_id: str | None = field(default=None, validator=optional(any_text))
+    arguments_digest: str | None = field(init=False, default=None, repr=False)
     """SHA-256 of the arguments (K-32) if approval is required; computed with the call, so that the
     owner of a run need not wait for it."""
 
@@ -66,13 +65,13 @@ class CallResult(Record):
     Exactly one of `result`, `error` and `reason` is given, as `status` says; a result may be null.
     """
 
-    invocation_id: str = attrs.field(validator=identifier)
-    tool_name: str = attrs.field(validator=identifier)
-    status: Status = attrs.field(converter=choice(Status))
-    result: Json | Absent = attrs.field(default=ABSENT, converter=json_or_absent)
-    error: str | None = attrs.field(default=None, validator=optional(identifier))
-    reason: str | None = attrs.field(default=None, validator=optional(identifier))
-    provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
+    invocation_id: str = field(validator=identifier)
+    tool_name: str = field(validator=identifier)
+    status: Status = field(converter=choice(Status))
+    result: Json | Absent = field(default=ABSENT, converter=json_or_absent)
+    error: str | None = field(default=None, validator=optional(identifier))
+    reason: str | None = field(default=None, validator=optional(identifier))
+    provider_call_id: str | None = field(default=None, validator=optional(any_text))
 
     def __attrs_post_init__(self) -> None:
         """Hold the payload to the status."""

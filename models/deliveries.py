@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, TypeAlias
 
-import attrs
-
 from .calls import Call
 from .choices import Match as Match  # noqa: PLC0414 - these three are of the deliveries
 from .choices import Resolution as Resolution  # noqa: PLC0414 - as above
@@ -21,6 +19,7 @@ from .record import (
     any_text,
     base,
     choice,
+    field,
     flag,
     identifier,
     instance,
@@ -40,7 +39,7 @@ class Delivery(Record):
     """Base of all deliveries. A `run_id` that is not the run's is refused (run_mismatch)."""
 
     type: ClassVar[str]
-    run_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    run_id: str | None = field(default=None, validator=optional(identifier))
 
 
 @record
@@ -48,10 +47,10 @@ class OpenTurn(Delivery):
     """A model response asked for these calls. `epoch` counts opened turns from 1 (K-21, K-55)."""
 
     type: ClassVar[str] = "open_turn"
-    turn_id: str = attrs.field(validator=identifier)
-    calls: tuple[Call, ...] = attrs.field(validator=instances(Call))
-    sealed: bool = attrs.field(default=True, validator=flag)
-    epoch: int | None = attrs.field(default=None, validator=optional(whole))
+    turn_id: str = field(validator=identifier)
+    calls: tuple[Call, ...] = field(validator=instances(Call))
+    sealed: bool = field(default=True, validator=flag)
+    epoch: int | None = field(default=None, validator=optional(whole))
 
 
 @record
@@ -59,8 +58,8 @@ class AddCall(Delivery):
     """One more call, while the model response is still streaming (K-22)."""
 
     type: ClassVar[str] = "add_call"
-    turn_id: str = attrs.field(validator=identifier)
-    call: Call = attrs.field(validator=instance(Call))
+    turn_id: str = field(validator=identifier)
+    call: Call = field(validator=instance(Call))
 
 
 @record
@@ -68,7 +67,7 @@ class SealTurn(Delivery):
     """No more calls will come (K-22)."""
 
     type: ClassVar[str] = "seal_turn"
-    turn_id: str = attrs.field(validator=identifier)
+    turn_id: str = field(validator=identifier)
 
 
 @record
@@ -80,16 +79,16 @@ class Decide(Delivery):
     """
 
     type: ClassVar[str] = "decide"
-    turn_id: str = attrs.field(validator=identifier)
-    invocation_id: str = attrs.field(validator=identifier)
-    approved: bool = attrs.field(validator=flag)
-    reason: str | None = attrs.field(default=None, validator=optional(any_text))
-    decided_by: str | None = attrs.field(default=None, validator=optional(any_text))
-    scope: Scope = attrs.field(default=Scope.ONCE, converter=choice(Scope))
-    match: Match = attrs.field(default=Match.EXACT, converter=choice(Match))
-    expires_in: float | None = attrs.field(default=None, validator=optional(seconds))
-    arguments_digest: str | None = attrs.field(default=None, validator=optional(any_text))
-    arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
+    turn_id: str = field(validator=identifier)
+    invocation_id: str = field(validator=identifier)
+    approved: bool = field(validator=flag)
+    reason: str | None = field(default=None, validator=optional(any_text))
+    decided_by: str | None = field(default=None, validator=optional(any_text))
+    scope: Scope = field(default=Scope.ONCE, converter=choice(Scope))
+    match: Match = field(default=Match.EXACT, converter=choice(Match))
+    expires_in: float | None = field(default=None, validator=optional(seconds))
+    arguments_digest: str | None = field(default=None, validator=optional(any_text))
+    arguments: Mapping[str, Json] | None = field(default=None, converter=optional_json_object)
 
     def __attrs_post_init__(self) -> None:
         """Refuse a scope on a deny: a deny is always once (K-42)."""
@@ -106,11 +105,11 @@ class Claim(Delivery):
     """An executor asks for the right to start (K-33). `lease` is in seconds (K-34)."""
 
     type: ClassVar[str] = "claim"
-    turn_id: str = attrs.field(validator=identifier)
-    invocation_id: str = attrs.field(validator=identifier)
-    attempt: int = attrs.field(validator=whole)
-    worker: str | None = attrs.field(default=None, validator=optional(identifier))
-    lease: float | None = attrs.field(default=None, validator=optional(seconds))
+    turn_id: str = field(validator=identifier)
+    invocation_id: str = field(validator=identifier)
+    attempt: int = field(validator=whole)
+    worker: str | None = field(default=None, validator=optional(identifier))
+    lease: float | None = field(default=None, validator=optional(seconds))
 
 
 @record
@@ -118,10 +117,10 @@ class Renew(Delivery):
     """The executor is still alive: its lease runs anew, for `lease` seconds (K-34)."""
 
     type: ClassVar[str] = "renew"
-    turn_id: str = attrs.field(validator=identifier)
-    invocation_id: str = attrs.field(validator=identifier)
-    lease: float = attrs.field(validator=seconds)
-    attempt: int | None = attrs.field(default=None, validator=optional(whole))
+    turn_id: str = field(validator=identifier)
+    invocation_id: str = field(validator=identifier)
+    lease: float = field(validator=seconds)
+    attempt: int | None = field(default=None, validator=optional(whole))
 
 
 @record
@@ -129,9 +128,9 @@ class Reject(Delivery):
     """It could not be started: no such tool, bad arguments, a preprocessor failed."""
 
     type: ClassVar[str] = "reject"
-    invocation_id: str = attrs.field(validator=identifier)
-    error: str = attrs.field(validator=identifier)
-    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    invocation_id: str = field(validator=identifier)
+    error: str = field(validator=identifier)
+    turn_id: str | None = field(default=None, validator=optional(identifier))
 
 
 @record
@@ -139,11 +138,11 @@ class Report(Delivery):
     """The outcome of an execution: a `result`, which may be null (K-36), or an `error`."""
 
     type: ClassVar[str] = "report"
-    invocation_id: str = attrs.field(validator=identifier)
-    result: Json | Absent = attrs.field(default=ABSENT, converter=json_or_absent)
-    error: str | None = attrs.field(default=None, validator=optional(identifier))
-    attempt: int | None = attrs.field(default=None, validator=optional(whole))
-    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    invocation_id: str = field(validator=identifier)
+    result: Json | Absent = field(default=ABSENT, converter=json_or_absent)
+    error: str | None = field(default=None, validator=optional(identifier))
+    attempt: int | None = field(default=None, validator=optional(whole))
+    turn_id: str | None = field(default=None, validator=optional(identifier))
 
     def __attrs_post_init__(self) -> None:
         """Demand one outcome, not two and not none."""
@@ -160,9 +159,9 @@ class Lose(Delivery):
     """The executor is gone, the outcome is unknown (K-35)."""
 
     type: ClassVar[str] = "lose"
-    invocation_id: str = attrs.field(validator=identifier)
-    attempt: int | None = attrs.field(default=None, validator=optional(whole))
-    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    invocation_id: str = field(validator=identifier)
+    attempt: int | None = field(default=None, validator=optional(whole))
+    turn_id: str | None = field(default=None, validator=optional(identifier))
 
 
 @record
@@ -170,12 +169,12 @@ class Resolve(Delivery):
     """Somebody decides what an unknown outcome was (K-35); `resolution` is `as` on the wire."""
 
     type: ClassVar[str] = "resolve"
-    turn_id: str = attrs.field(validator=identifier)
-    invocation_id: str = attrs.field(validator=identifier)
-    attempt: int = attrs.field(validator=whole)
-    resolution: Resolution = attrs.field(converter=choice(Resolution))
-    result: Json | Absent = attrs.field(default=ABSENT, converter=json_or_absent)
-    error: str | None = attrs.field(default=None, validator=optional(identifier))
+    turn_id: str = field(validator=identifier)
+    invocation_id: str = field(validator=identifier)
+    attempt: int = field(validator=whole)
+    resolution: Resolution = field(converter=choice(Resolution))
+    result: Json | Absent = field(default=ABSENT, converter=json_or_absent)
+    error: str | None = field(default=None, validator=optional(identifier))
 
     def __attrs_post_init__(self) -> None:
         """Demand the payload that the resolution names, and no other."""
@@ -195,9 +194,9 @@ class Interrupt(Delivery):
     """Stop this turn, named explicitly and never widened; `grace` is in seconds (K-53)."""
 
     type: ClassVar[str] = "interrupt"
-    turn_id: str = attrs.field(validator=identifier)
-    reason: str | None = attrs.field(default=None, validator=optional(any_text))
-    grace: float = attrs.field(default=10.0, validator=seconds)
+    turn_id: str = field(validator=identifier)
+    reason: str | None = field(default=None, validator=optional(any_text))
+    grace: float = field(default=10.0, validator=seconds)
 
 
 @record
@@ -205,7 +204,7 @@ class Acknowledge(Delivery):
     """The host has taken the continuation of this turn (K-52)."""
 
     type: ClassVar[str] = "acknowledge"
-    turn_id: str = attrs.field(validator=identifier)
+    turn_id: str = field(validator=identifier)
 
 
 @record
@@ -213,7 +212,7 @@ class Revoke(Delivery):
     """Let a grant cover nothing more (K-42)."""
 
     type: ClassVar[str] = "revoke"
-    grant_id: str = attrs.field(validator=identifier)
+    grant_id: str = field(validator=identifier)
 
 
 @record
@@ -221,9 +220,9 @@ class Log(Delivery):
     """A line of diagnostics (TOOL_LOG): always accepted, never a fact, never state."""
 
     type: ClassVar[str] = "log"
-    invocation_id: str = attrs.field(validator=identifier)
-    text: str = attrs.field(validator=any_text)
-    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    invocation_id: str = field(validator=identifier)
+    text: str = field(validator=any_text)
+    turn_id: str | None = field(default=None, validator=optional(identifier))
 
 
 @record

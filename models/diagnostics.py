@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
 from .deliveries import Delivery, Log
 from .reasons import Reason
-from .record import Record, any_text, base, choice, identifier, instant, optional, record
+from .record import Record, any_text, base, choice, field, identifier, instant, optional, record
 from .verdicts import Refused, Verdict
 
 
@@ -17,10 +15,10 @@ class Diagnostic(Record):
     """Base of both diagnostics; `at` is Unix time in seconds."""
 
     type: ClassVar[str]
-    run_id: str = attrs.field(validator=identifier)
-    at: float = attrs.field(validator=instant)
-    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
-    invocation_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    run_id: str = field(validator=identifier)
+    at: float = field(validator=instant)
+    turn_id: str | None = field(default=None, validator=optional(identifier))
+    invocation_id: str | None = field(default=None, validator=optional(identifier))
 
 
 @record
@@ -28,7 +26,7 @@ class ToolLog(Diagnostic):
     """What a tool wrote while it ran. No state is ever inferred from it (seed 001, E 2)."""
 
     type: ClassVar[str] = "TOOL_LOG"
-    text: str = attrs.field(validator=any_text)
+    text: str = field(validator=any_text)
 
 
 @record
@@ -36,8 +34,8 @@ class DeliveryRefused(Diagnostic):
     """A delivery of the kind `delivery` was refused."""
 
     type: ClassVar[str] = "DELIVERY_REFUSED"
-    delivery: str = attrs.field(validator=identifier)
-    reason: Reason = attrs.field(converter=choice(Reason))
+    delivery: str = field(validator=identifier)
+    reason: Reason = field(converter=choice(Reason))
 
 
 DIAGNOSTICS: tuple[type[Diagnostic], ...] = (ToolLog, DeliveryRefused)

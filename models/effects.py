@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import attrs
-
 from .calls import CallResult
-from .record import Record, base, count, identifier, instances, instant, json_object, record
+from .record import Record, base, count, field, identifier, instances, instant, json_object, record
 from .values import Json
 
 
@@ -17,7 +15,7 @@ class Effect(Record):
     """Base of all effects. `effect_id` is deterministic (K-7): performing one twice is visible."""
 
     type: ClassVar[str]
-    effect_id: str = attrs.field(validator=identifier)
+    effect_id: str = field(validator=identifier)
 
 
 @record
@@ -28,12 +26,12 @@ class Execute(Effect):
     """
 
     type: ClassVar[str] = "execute"
-    turn_id: str = attrs.field(validator=identifier)
-    invocation_id: str = attrs.field(validator=identifier)
-    attempt: int = attrs.field(validator=count)
-    tool_name: str = attrs.field(validator=identifier)
-    arguments: Mapping[str, Json] = attrs.field(converter=json_object)
-    idempotency_key: str = attrs.field(validator=identifier)
+    turn_id: str = field(validator=identifier)
+    invocation_id: str = field(validator=identifier)
+    attempt: int = field(validator=count)
+    tool_name: str = field(validator=identifier)
+    arguments: Mapping[str, Json] = field(converter=json_object)
+    idempotency_key: str = field(validator=identifier)
 
 
 @record
@@ -41,9 +39,9 @@ class Cancel(Effect):
     """Stop this attempt if you can; owed while a cancel is asked and the attempt runs (K-53)."""
 
     type: ClassVar[str] = "cancel"
-    turn_id: str = attrs.field(validator=identifier)
-    invocation_id: str = attrs.field(validator=identifier)
-    attempt: int = attrs.field(validator=count)
+    turn_id: str = field(validator=identifier)
+    invocation_id: str = field(validator=identifier)
+    attempt: int = field(validator=count)
 
 
 @record
@@ -51,8 +49,8 @@ class Continue(Effect):
     """Hand the results to the model, in expected order; owed until acknowledged (K-52)."""
 
     type: ClassVar[str] = "continue"
-    turn_id: str = attrs.field(validator=identifier)
-    results: tuple[CallResult, ...] = attrs.field(validator=instances(CallResult))
+    turn_id: str = field(validator=identifier)
+    results: tuple[CallResult, ...] = field(validator=instances(CallResult))
 
 
 @record
@@ -60,7 +58,7 @@ class Wake(Effect):
     """Send a tick at `at`, Unix time: the first float at which the earliest deadline is over."""
 
     type: ClassVar[str] = "wake"
-    at: float = attrs.field(validator=instant)
+    at: float = field(validator=instant)
 
 
 EFFECTS: tuple[type[Effect], ...] = (Execute, Cancel, Continue, Wake)

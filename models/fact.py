@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import attrs
 
 from .inputs import Input
-from .record import Record, base, choice, count, identifier, instant, optional
+from .record import Record, base, choice, count, field, identifier, instant, optional
 
 
 class FactType(StrEnum):
@@ -47,13 +47,11 @@ class Fact(Record):
     """
 
     type: ClassVar[FactType]
-    run_id: str = attrs.field(validator=identifier)
-    sequence: int = attrs.field(validator=count)
-    commit: int = attrs.field(validator=count)
-    at: float = attrs.field(validator=instant)
-    input: Input | None = attrs.field(
-        default=None, converter=attrs.converters.optional(choice(Input))
-    )
+    run_id: str = field(validator=identifier)
+    sequence: int = field(validator=count)
+    commit: int = field(validator=count)
+    at: float = field(validator=instant)
+    input: Input | None = field(default=None, converter=attrs.converters.optional(choice(Input)))
 
 
 class Foldable(Protocol):
@@ -78,12 +76,12 @@ class Foldable(Protocol):
 class TurnFact(Fact):
     """A fact of one turn."""
 
-    turn_id: str = attrs.field(validator=identifier)
+    turn_id: str = field(validator=identifier)
 
 
 @base
 class GrantFact(Fact):
     """A fact of one grant; `turn_id` is None where it happened outside of a turn."""
 
-    grant_id: str = attrs.field(validator=identifier)
-    turn_id: str | None = attrs.field(validator=optional(identifier))
+    grant_id: str = field(validator=identifier)
+    turn_id: str | None = field(validator=optional(identifier))

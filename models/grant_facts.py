@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
 from .deliveries import Match, Scope
 from .fact import FactType, GrantFact
-from .record import choice, identifier, instant, optional, record
+from .record import choice, field, identifier, instant, optional, record
 
 
 @record
@@ -19,11 +17,11 @@ class GrantIssued(GrantFact):
     """
 
     type: ClassVar[FactType] = FactType.GRANT_ISSUED
-    tool_name: str = attrs.field(validator=identifier)
-    match: Match = attrs.field(converter=choice(Match))
-    arguments_digest: str = attrs.field(validator=identifier)
-    scope: Scope = attrs.field(converter=choice(Scope))
-    expires_at: float | None = attrs.field(default=None, validator=optional(instant))
+    tool_name: str = field(validator=identifier)
+    match: Match = field(converter=choice(Match))
+    arguments_digest: str = field(validator=identifier)
+    scope: Scope = field(converter=choice(Scope))
+    expires_at: float | None = field(default=None, validator=optional(instant))
 
 
 @record

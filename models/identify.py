@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-import attrs
-
 from .calls import Call
-from .record import Record, any_text, flag, identifier, json_object, optional, record, seconds
+from .record import (
+    Record,
+    any_text,
+    field,
+    flag,
+    identifier,
+    json_object,
+    optional,
+    record,
+    seconds,
+)
 from .values import Json
 
 
@@ -20,11 +28,11 @@ from .values import Json
 class ProviderCall(Record):
     """One tool call as a provider sent it; `call_id` None or empty where it sent none."""
 
-    call_id: str | None = attrs.field(default=None, validator=optional(any_text))
-    tool_name: str = attrs.field(validator=identifier)
-    arguments: Mapping[str, Json] = attrs.field(converter=json_object)
-    requires_approval: bool = attrs.field(validator=flag)
-    approval_timeout: float | None = attrs.field(default=None, validator=optional(seconds))
+    call_id: str | None = field(default=None, validator=optional(any_text))
+    tool_name: str = field(validator=identifier)
+    arguments: Mapping[str, Json] = field(converter=json_object)
+    requires_approval: bool = field(validator=flag)
+    approval_timeout: float | None = field(default=None, validator=optional(seconds))
 
 
 def identify_calls(

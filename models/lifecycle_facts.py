@@ -19,6 +19,7 @@ from .record import (
     base,
     choice,
     count,
+    field,
     identifier,
     instant,
     json_object,
@@ -51,10 +52,10 @@ class FailureCause(StrEnum):
 class LifecycleFact(TurnFact):
     """What the six have in common; `agent_id` and `agent_name` where the run has them."""
 
-    invocation_id: str = attrs.field(validator=identifier)
-    tool_name: str = attrs.field(validator=identifier)
-    agent_id: str | None = attrs.field(default=None, validator=optional(identifier))
-    agent_name: str | None = attrs.field(default=None, validator=optional(any_text))
+    invocation_id: str = field(validator=identifier)
+    tool_name: str = field(validator=identifier)
+    agent_id: str | None = field(default=None, validator=optional(identifier))
+    agent_name: str | None = field(default=None, validator=optional(any_text))
 
 
 @record
@@ -62,9 +63,9 @@ class ToolApprovalRequested(LifecycleFact):
     """Somebody is asked; a decision echoes `arguments_digest` (K-32). `deadline` is Unix time."""
 
     type: ClassVar[FactType] = FactType.TOOL_APPROVAL_REQUESTED
-    arguments: Mapping[str, Json] = attrs.field(converter=json_object)
-    arguments_digest: str = attrs.field(validator=identifier)
-    deadline: float | None = attrs.field(default=None, validator=optional(instant))
+    arguments: Mapping[str, Json] = field(converter=json_object)
+    arguments_digest: str = field(validator=identifier)
+    deadline: float | None = field(default=None, validator=optional(instant))
 
 
 @record
@@ -76,14 +77,12 @@ class ToolApproved(LifecycleFact):
     """
 
     type: ClassVar[FactType] = FactType.TOOL_APPROVED
-    scope: Scope = attrs.field(converter=choice(Scope))
-    match: Match | None = attrs.field(
-        default=None, converter=attrs.converters.optional(choice(Match))
-    )
-    grant_id: str | None = attrs.field(default=None, validator=optional(identifier))
-    arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
-    reason: str | None = attrs.field(default=None, validator=optional(any_text))
-    decided_by: str | None = attrs.field(default=None, validator=optional(any_text))
+    scope: Scope = field(converter=choice(Scope))
+    match: Match | None = field(default=None, converter=attrs.converters.optional(choice(Match)))
+    grant_id: str | None = field(default=None, validator=optional(identifier))
+    arguments: Mapping[str, Json] | None = field(default=None, converter=optional_json_object)
+    reason: str | None = field(default=None, validator=optional(any_text))
+    decided_by: str | None = field(default=None, validator=optional(any_text))
 
 
 @record
@@ -91,10 +90,10 @@ class ToolDenied(LifecycleFact):
     """Denied before it started: carries a reason or an error (seed 001 section 4)."""
 
     type: ClassVar[FactType] = FactType.TOOL_DENIED
-    cause: DenialCause = attrs.field(converter=choice(DenialCause))
-    reason: str | None = attrs.field(default=None, validator=optional(identifier))
-    error: str | None = attrs.field(default=None, validator=optional(identifier))
-    decided_by: str | None = attrs.field(default=None, validator=optional(any_text))
+    cause: DenialCause = field(converter=choice(DenialCause))
+    reason: str | None = field(default=None, validator=optional(identifier))
+    error: str | None = field(default=None, validator=optional(identifier))
+    decided_by: str | None = field(default=None, validator=optional(any_text))
 
     def __attrs_post_init__(self) -> None:
         """Demand a reason or an error."""
@@ -109,10 +108,10 @@ class ToolExecutionStarted(LifecycleFact):
     """The first claim was accepted (K-33). `lease_until` is Unix time."""
 
     type: ClassVar[FactType] = FactType.TOOL_EXECUTION_STARTED
-    attempt: int = attrs.field(validator=count)
-    arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
-    worker: str | None = attrs.field(default=None, validator=optional(identifier))
-    lease_until: float | None = attrs.field(default=None, validator=optional(instant))
+    attempt: int = field(validator=count)
+    arguments: Mapping[str, Json] | None = field(default=None, converter=optional_json_object)
+    worker: str | None = field(default=None, validator=optional(identifier))
+    lease_until: float | None = field(default=None, validator=optional(instant))
 
 
 @record
@@ -120,7 +119,7 @@ class ToolExecutionSucceeded(LifecycleFact):
     """The outcome is a result; null, 0, "", false and [] are results (K-36)."""
 
     type: ClassVar[FactType] = FactType.TOOL_EXECUTION_SUCCEEDED
-    result: Json = attrs.field(converter=json_value)
+    result: Json = field(converter=json_value)
 
 
 @record
@@ -128,5 +127,5 @@ class ToolExecutionFailed(LifecycleFact):
     """The outcome is an error, whatever its text (K-36)."""
 
     type: ClassVar[FactType] = FactType.TOOL_EXECUTION_FAILED
-    error: str = attrs.field(validator=identifier)
-    cause: FailureCause = attrs.field(converter=choice(FailureCause))
+    error: str = field(validator=identifier)
+    cause: FailureCause = field(converter=choice(FailureCause))

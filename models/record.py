@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache
 from typing import (
+    TYPE_CHECKING,
     Any,
     Final,
     NoReturn,
@@ -33,6 +34,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=type)
 RecordT = TypeVar("RecordT", bound="Record")
+
+
+class _Told:
+    """What `attrs.field` will be told, once attrs writes the class: most are never written."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, **told: Any) -> None:  # noqa: ANN401 - what attrs.field takes
+        self.told = told
+
+
+if TYPE_CHECKING:
+    from attrs import field as field  # noqa: PLC0414 - exported
+else:
+    field = _Told
 
 
 def fields_of(cls: type) -> tuple[attrs.Attribute[Any], ...]:
@@ -106,7 +122,7 @@ _PARAMETERS: dict[type, tuple[str, ...]] = {}
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,)
+    frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(field,)
 )
 def record(cls: T) -> T:
     """Make a class a record: frozen, keyword-only, slotted, without generated comparisons."""
@@ -114,7 +130,7 @@ def record(cls: T) -> T:
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,)
+    frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(field,)
 )
 def base(cls: T) -> T:
     """Make a class the common part of records: like `record`, but nobody builds one."""
@@ -149,6 +165,9 @@ class _Later:
 def _written(declared: type) -> type:
     """Let attrs write the class, once: who asks at the same time gets the same fields."""
     if declared not in _WRITTEN:
+        for name, it in list(vars(declared).items()):
+            if isinstance(it, _Told):
+                setattr(declared, name, attrs.field(**it.told))
         written = attrs.define(declared, frozen=True, kw_only=True, eq=False, repr=False)
         _WRITTEN.setdefault(declared, written)
     return _WRITTEN[declared]
@@ -162,7 +181,7 @@ def unchecked_maker(cls: Callable[P, R]) -> Callable[P, R]:
 
     The kernel builds facts, effects and verdicts from values that were checked when the delivery
     was built, so it need not check them again. It is given all of the fields, the optional ones
-    too. The maker fills a mutable twin of the same slots and then gives it the frozen class: an
+    too. The maker fills a twin, a mutable subclass, and then gives it the frozen class: an
     eighth of the time of the public constructor, and what it makes is equal to what that builds
     (tests/models/test_unchecked.py).
     """
@@ -196,8 +215,8 @@ def _maker(
 
     def write() -> Any:  # noqa: ANN401 - the maker
         # Both, though nothing is deleted: beside a frozen `__delattr__` CPython stores slowly.
-        thawed = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-        names["Twin"] = type(cls.__name__, (cls.__base__,), {"__slots__": cls.__slots__, **thawed})
+        plain = {it: getattr(object, it) for it in ("__init__", "__setattr__", "__delattr__")}
+        names["Twin"] = type(cls.__name__, (cls,), {"__slots__": (), **plain})
         kinds: tuple[type, ...] = cls.__mro__
         fields = [name for kind in reversed(kinds) for name in vars(kind).get("__slots__", ())]
         keywords = [name for name in fields if name not in given]

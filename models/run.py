@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
-from .record import Record, any_text, count, identifier, instance, optional, record, seconds
+from .record import Record, any_text, count, field, identifier, instance, optional, record, seconds
 
 OWN: Final = "own"
 """The kind of a run that turnlock's own runtime performs (K-61)."""
@@ -19,15 +17,15 @@ class Limits(Record):
     They belong to the configuration: recovery must be given the same.
     """
 
-    remembered: int = attrs.field(default=1_024, validator=count)
+    remembered: int = field(default=1_024, validator=count)
     """Entries of the recent-settled memory (K-54)."""
-    remember_for: float = attrs.field(default=300.0, validator=seconds)
+    remember_for: float = field(default=300.0, validator=seconds)
     """Seconds after which an entry of that memory is gone (K-54)."""
-    calls: int = attrs.field(default=10_000, validator=count)
+    calls: int = field(default=10_000, validator=count)
     """Calls of one turn (K-56)."""
-    grants: int = attrs.field(default=1_000, validator=count)
+    grants: int = field(default=1_000, validator=count)
     """Grants in force at once (K-56)."""
-    continuations: int = attrs.field(default=1_000, validator=count)
+    continuations: int = field(default=1_000, validator=count)
     """Continuations owed at once (K-56)."""
 
 
@@ -35,9 +33,9 @@ class Limits(Record):
 class Run(Record):
     """One agent's conversation: the unit of ownership and of sequence numbers (section 1)."""
 
-    run_id: str = attrs.field(validator=identifier)
-    agent_id: str | None = attrs.field(default=None, validator=optional(identifier))
-    agent_name: str | None = attrs.field(default=None, validator=optional(any_text))
-    kind: str = attrs.field(default=OWN, validator=identifier)
+    run_id: str = field(validator=identifier)
+    agent_id: str | None = field(default=None, validator=optional(identifier))
+    agent_name: str | None = field(default=None, validator=optional(any_text))
+    kind: str = field(default=OWN, validator=identifier)
     """Which runtime performs it (K-61); the kernel does nothing with it."""
-    limits: Limits = attrs.field(factory=Limits, validator=instance(Limits))
+    limits: Limits = field(factory=Limits, validator=instance(Limits))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
 from .calls import Call
 from .fact import FactType, TurnFact
 from .record import (
     any_text,
     base,
     count,
+    field,
     flag,
     identifier,
     instance,
@@ -27,9 +26,9 @@ class TurnOpened(TurnFact):
     """A turn began; `epoch` counts the opened turns of the run from 1 (K-21)."""
 
     type: ClassVar[FactType] = FactType.TURN_OPENED
-    epoch: int = attrs.field(validator=count)
-    sealed: bool = attrs.field(validator=flag)
-    calls: tuple[Call, ...] = attrs.field(validator=instances(Call))
+    epoch: int = field(validator=count)
+    sealed: bool = field(validator=flag)
+    calls: tuple[Call, ...] = field(validator=instances(Call))
 
 
 @record
@@ -37,7 +36,7 @@ class CallAdded(TurnFact):
     """An open turn has one call more (K-22)."""
 
     type: ClassVar[FactType] = FactType.CALL_ADDED
-    call: Call = attrs.field(validator=instance(Call))
+    call: Call = field(validator=instance(Call))
 
 
 @record
@@ -59,8 +58,8 @@ class TurnInterrupting(TurnFact):
     """The turn is being stopped; what runs may report until `grace_until`, Unix time (K-53)."""
 
     type: ClassVar[FactType] = FactType.TURN_INTERRUPTING
-    grace_until: float = attrs.field(validator=instant)
-    reason: str | None = attrs.field(default=None, validator=optional(any_text))
+    grace_until: float = field(validator=instant)
+    reason: str | None = field(default=None, validator=optional(any_text))
 
 
 @record
@@ -81,8 +80,8 @@ class ContinuationTaken(TurnFact):
 class ExecutionFact(TurnFact):
     """A fact about one attempt of a started invocation; none of them has lifecycle meaning."""
 
-    invocation_id: str = attrs.field(validator=identifier)
-    attempt: int = attrs.field(validator=count)
+    invocation_id: str = field(validator=identifier)
+    attempt: int = field(validator=count)
 
 
 @record
@@ -104,8 +103,8 @@ class ExecutionRetried(ExecutionFact):
     """The claim of an authorised retry was accepted; `attempt` is the new one (K-31, K-33)."""
 
     type: ClassVar[FactType] = FactType.EXECUTION_RETRIED
-    worker: str | None = attrs.field(default=None, validator=optional(identifier))
-    lease_until: float | None = attrs.field(default=None, validator=optional(instant))
+    worker: str | None = field(default=None, validator=optional(identifier))
+    lease_until: float | None = field(default=None, validator=optional(instant))
 
 
 @record
@@ -113,4 +112,4 @@ class LeaseRenewed(ExecutionFact):
     """The executor is alive; its lease now runs until `lease_until`, Unix time (K-34)."""
 
     type: ClassVar[FactType] = FactType.LEASE_RENEWED
-    lease_until: float = attrs.field(validator=instant)
+    lease_until: float = field(validator=instant)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, TypeAlias
 
-import attrs
-
 from .effects import Effect
 from .fact import Fact
 from .reasons import Reason
-from .record import Record, choice, instance, instances, optional, record
+from .record import Record, choice, field, instance, instances, optional, record
 
 
 @record
@@ -21,8 +19,8 @@ class Accepted(Record):
 
     accepted: ClassVar[Literal[True]] = True
     reason: ClassVar[None] = None
-    facts: tuple[Fact, ...] = attrs.field(validator=instances(Fact, below=True))
-    effects: tuple[Effect, ...] = attrs.field(validator=instances(Effect, below=True))
+    facts: tuple[Fact, ...] = field(validator=instances(Fact, below=True))
+    effects: tuple[Effect, ...] = field(validator=instances(Effect, below=True))
 
 
 @record
@@ -34,11 +32,11 @@ class Refused(Record):
     """
 
     accepted: ClassVar[Literal[False]] = False
-    reason: Reason = attrs.field(converter=choice(Reason))
-    phase: str | None = attrs.field(default=None, validator=optional(instance(str, below=True)))
-    input: str | None = attrs.field(default=None, validator=optional(instance(str, below=True)))
-    facts: tuple[Fact, ...] = attrs.field(default=(), validator=instances(Fact, below=True))
-    effects: tuple[Effect, ...] = attrs.field(default=(), validator=instances(Effect, below=True))
+    reason: Reason = field(converter=choice(Reason))
+    phase: str | None = field(default=None, validator=optional(instance(str, below=True)))
+    input: str | None = field(default=None, validator=optional(instance(str, below=True)))
+    facts: tuple[Fact, ...] = field(default=(), validator=instances(Fact, below=True))
+    effects: tuple[Effect, ...] = field(default=(), validator=instances(Effect, below=True))
 
 
 Verdict: TypeAlias = Accepted | Refused

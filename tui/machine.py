@@ -66,7 +66,7 @@ def path_of(call: CallView, facts: Sequence[Fact]) -> tuple[Phase, ...]:
         if epoch != call.epoch:
             continue
         about = getattr(fact, "invocation_id", call.invocation_id)
-        target = FOLD.get((phase, fact.type)) if about == call.invocation_id else None
+        target = FOLD[fact.type].get(phase) if about == call.invocation_id else None
         if target is not None and target is not phase:
             phase = target
             came.append(phase)

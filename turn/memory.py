@@ -11,21 +11,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-import attrs
-
 from ..models.deliveries import Match, Scope
-from ..models.record import Record, choice, count, identifier, instant, optional, record
+from ..models.record import Record, choice, count, field, identifier, instant, optional, record
 
 
-@attrs.define(eq=False, weakref_slot=False)
 class Closed:
     """One closed turn: an entry for each id from `first` on, and one for the turn itself."""
 
-    turn_id: str
-    at: float
-    invocation_ids: tuple[str, ...]
-    first: int = 0
-    """How many of the ids have already left: the least recently closed leave first."""
+    __slots__ = ("at", "first", "invocation_ids", "turn_id")
+
+    def __init__(
+        self, turn_id: str, at: float, invocation_ids: tuple[str, ...], first: int = 0
+    ) -> None:
+        """Remember a turn that closed at this time."""
+        self.turn_id = turn_id
+        self.at = at
+        self.invocation_ids = invocation_ids
+        self.first = first
+        """How many of the ids have already left: the least recently closed leave first."""
 
     @property
     def entries(self) -> int:
@@ -137,13 +140,13 @@ class Memory:
 class Grant(Record):
     """One grant: for a tool, or for one tool with the very arguments of this digest."""
 
-    grant_id: str = attrs.field(validator=identifier)
-    number: int = attrs.field(validator=count)
-    tool_name: str = attrs.field(validator=identifier)
-    match: Match = attrs.field(converter=choice(Match))
-    arguments_digest: str = attrs.field(validator=identifier)
-    scope: Scope = attrs.field(converter=choice(Scope))
-    expires_at: float | None = attrs.field(default=None, validator=optional(instant))
+    grant_id: str = field(validator=identifier)
+    number: int = field(validator=count)
+    tool_name: str = field(validator=identifier)
+    match: Match = field(converter=choice(Match))
+    arguments_digest: str = field(validator=identifier)
+    scope: Scope = field(converter=choice(Scope))
+    expires_at: float | None = field(default=None, validator=optional(instant))
 
     @property
     def covers(self) -> tuple[str, str | None]:

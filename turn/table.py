@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from ..machines.rows import ALWAYS, Machine, Row, fold_of, moves, refuses, rests, table_of
+from ..machines.rows import ALWAYS, Machine, Row, fold_of, machine, moves, refuses, rests, table_of
 from ..models.fact import FactType
 from ..models.inputs import OF_TURNS, Input
 from ..models.reasons import Reason
@@ -75,7 +75,7 @@ _INTERRUPTING = (
     rests(INTERRUPTING, Input.SETTLE, _NOT_YET, "K-50", when=TurnGuard.INCOMPLETE),
 )
 
-TURN: Final[Machine[TurnPhase, Input]] = Machine(
+TURN: Final[Machine[TurnPhase, Input]] = machine(
     name="turn",
     phases=TurnPhase,
     inputs=OF_TURNS,

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from ..machines.rows import ALWAYS, Machine, Row, leads, questions_of, rests, table_of
+from ..machines.rows import ALWAYS, Machine, Row, leads, machine, questions_of, rests, table_of
 from ..models.fact import FactType
 
 
@@ -259,7 +259,7 @@ _EXECUTION = (
     ),
 )
 
-STATUS: Final[Machine[Status, FactType]] = Machine(
+STATUS: Final[Machine[Status, FactType]] = machine(
     name="status",
     phases=Status,
     inputs=tuple(FactType),

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-import attrs
-
 from ..lifecycle.table import FOLD
 from ..models.calls import Call, CallResult, Status
 from ..models.effects import Cancel, Effect, Execute
@@ -36,7 +34,7 @@ from ..models.facts import (
     TurnOpened,
 )
 from ..models.ids import cancel_id, escape, execute_id, idempotency_key, invocation_path, turn_scope
-from ..models.record import Record, changed, record
+from ..models.record import Record, changed, field, record
 from ..models.values import NO_ARGUMENTS
 from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
@@ -55,7 +53,7 @@ class TurnView(Record):
     turn_id: str
     epoch: int
     phase: TurnPhase
-    calls: CallList = attrs.field(factory=CallList)
+    calls: CallList = field(factory=CallList)
     """In expected order; `calls.get(invocation_id)` and `calls.waiting_for(…)` find them."""
     grace_until: float | None = None
     """Until when what runs may report while it is being stopped (K-53)."""
@@ -88,7 +86,7 @@ class TurnView(Record):
             if call is None:
                 raise impossible(fact, f"the turn has no invocation {fact.invocation_id!r}")
             return changed(self, calls=self.calls.with_call(_call_after(call, fact)))
-        phase = TURN_FOLD.get((self.phase, fact.type))
+        phase = TURN_FOLD[fact.type].get(self.phase)
         if phase is None:
             raise impossible(fact, f"turn {self.turn_id!r} is {self.phase}")
         if isinstance(fact, CallAdded):
@@ -175,7 +173,7 @@ class TurnView(Record):
         """Mark what has not ended; a retry that was authorised is withdrawn (K-60)."""
         calls = self.calls
         for call in self.unfinished:
-            phase = FOLD.get((call.phase, fact.type), call.phase)
+            phase = FOLD[fact.type].get(call.phase, call.phase)
             since = call.since if phase is call.phase else fact.at
             marked = changed(call, phase=phase, since=since, interrupting=True)
             calls = calls.with_call(marked)
@@ -194,7 +192,7 @@ def _call_after(call: CallView, fact: LifecycleFact | ExecutionFact) -> CallView
             asked_at=fact.at,
             since=fact.at,
         )
-    phase = FOLD.get((call.phase, fact.type))
+    phase = FOLD[fact.type].get(call.phase)
     if phase is None:
         raise impossible(fact, f"{call.invocation_id!r} is {call.phase}")
     since = call.since if phase is call.phase else fact.at

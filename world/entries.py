@@ -19,6 +19,7 @@ from ..models.record import (
     any_text,
     choice,
     count,
+    field,
     fields_of,
     identifier,
     json_object,
@@ -98,10 +99,10 @@ class Message(Record):
     """Somebody says something."""
 
     kind: ClassVar[str] = "message"
-    role: Role = attrs.field(converter=choice(Role))
-    sender: str = attrs.field(validator=identifier)
-    text: str = attrs.field(validator=_said)
-    reply_to: str | None = attrs.field(default=None, validator=optional(identifier))
+    role: Role = field(converter=choice(Role))
+    sender: str = field(validator=identifier)
+    text: str = field(validator=_said)
+    reply_to: str | None = field(default=None, validator=optional(identifier))
     """The id of the entry that it answers."""
 
 
@@ -110,10 +111,10 @@ class Handoff(Record):
     """A member gives the word to people. It is no message, so nobody answers it (W-22)."""
 
     kind: ClassVar[str] = "handoff"
-    role: Role = attrs.field(converter=choice(Role))
-    sender: str = attrs.field(validator=identifier)
-    text: str = attrs.field(validator=_said)
-    reply_to: str | None = attrs.field(default=None, validator=optional(identifier))
+    role: Role = field(converter=choice(Role))
+    sender: str = field(validator=identifier)
+    text: str = field(validator=_said)
+    reply_to: str | None = field(default=None, validator=optional(identifier))
     """The id of the entry that it answers."""
 
 
@@ -122,7 +123,7 @@ class Notice(Record):
     """The world tells people something."""
 
     kind: ClassVar[str] = "notice"
-    text: str = attrs.field(validator=_said)
+    text: str = field(validator=_said)
 
 
 @record
@@ -130,13 +131,13 @@ class Question(Record):
     """What a running tool asks a person (W-67)."""
 
     kind: ClassVar[str] = "question"
-    run: str = attrs.field(validator=identifier)
-    turn: str = attrs.field(validator=identifier)
-    invocation: str = attrs.field(validator=identifier)
-    attempt: int = attrs.field(validator=count)
-    server: str = attrs.field(validator=identifier)
-    text: str = attrs.field(validator=_said)
-    schema: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
+    run: str = field(validator=identifier)
+    turn: str = field(validator=identifier)
+    invocation: str = field(validator=identifier)
+    attempt: int = field(validator=count)
+    server: str = field(validator=identifier)
+    text: str = field(validator=_said)
+    schema: Mapping[str, Json] | None = field(default=None, converter=optional_json_object)
 
 
 @record
@@ -144,10 +145,10 @@ class Reply(Record):
     """What a person answers to a question; `to` is the question's id."""
 
     kind: ClassVar[str] = "reply"
-    to: str = attrs.field(validator=identifier)
-    action: Action = attrs.field(converter=choice(Action))
-    content: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
-    by: str = attrs.field(validator=identifier)
+    to: str = field(validator=identifier)
+    action: Action = field(converter=choice(Action))
+    content: Mapping[str, Json] | None = field(default=None, converter=optional_json_object)
+    by: str = field(validator=identifier)
 
     def __attrs_post_init__(self) -> None:
         """Demand that it names a question, and has a content only where it accepts."""
@@ -165,10 +166,10 @@ class Stop(Record):
     """Nobody waits for the answer of a run after its note `said/N`: a person has the word."""
 
     kind: ClassVar[str] = "stop"
-    run: str = attrs.field(validator=identifier)
-    said: int = attrs.field(validator=count)
-    by: str = attrs.field(validator=identifier)
-    reason: str | None = attrs.field(default=None, validator=optional(any_text))
+    run: str = field(validator=identifier)
+    said: int = field(validator=count)
+    by: str = field(validator=identifier)
+    reason: str | None = field(default=None, validator=optional(any_text))
 
 
 def _begins(value: object) -> Mapping[str, int]:
@@ -201,11 +202,11 @@ class WorldMade(Record):
     """The world begins."""
 
     kind: ClassVar[str] = "WORLD_MADE"
-    title: str = attrs.field(default="", validator=_title)
-    settings: Mapping[str, Json] = attrs.field(factory=dict[str, Json], converter=json_object)
-    until: int = attrs.field(default=0, validator=count)
+    title: str = field(default="", validator=_title)
+    settings: Mapping[str, Json] = field(factory=dict[str, Json], converter=json_object)
+    until: int = field(default=0, validator=count)
     """The entry of an import that is its last: the world is there once its log has that many."""
-    was: str | None = attrs.field(default=None, validator=optional(an_id))
+    was: str | None = field(default=None, validator=optional(an_id))
     """The world's name where an import under another name came from (W-72)."""
 
 
@@ -218,9 +219,9 @@ class AgentPut(Record):
     """An agent is there, or is another from now on."""
 
     kind: ClassVar[str] = "AGENT_PUT"
-    agent: str = attrs.field(validator=an_agent)
-    spec: AgentSpec = attrs.field(converter=_spec)
-    begins: Mapping[str, int] = attrs.field(factory=dict[str, int], converter=_begins)
+    agent: str = field(validator=an_agent)
+    spec: AgentSpec = field(converter=_spec)
+    begins: Mapping[str, int] = field(factory=dict[str, int], converter=_begins)
     """`from` in the body: the last entry of each chat at that moment; a new agent hears what
     follows it."""
 
@@ -230,7 +231,7 @@ class AgentRemoved(Record):
     """An agent leaves every chat."""
 
     kind: ClassVar[str] = "AGENT_REMOVED"
-    agent: str = attrs.field(validator=an_agent)
+    agent: str = field(validator=an_agent)
 
 
 def _members(value: object) -> tuple[str, ...] | None:
@@ -255,10 +256,10 @@ class ChatOpened(Record):
     """A chat begins, goes on after it was closed, or has other members from now on."""
 
     kind: ClassVar[str] = "CHAT_OPENED"
-    chat: str = attrs.field(validator=an_id)
-    members: tuple[str, ...] | None = attrs.field(default=None, converter=_members)
+    chat: str = field(validator=an_id)
+    members: tuple[str, ...] | None = field(default=None, converter=_members)
     """None: all agents of the world."""
-    begins: int = attrs.field(default=0, converter=_from)
+    begins: int = field(default=0, converter=_from)
     """`from` in the body: the last entry of the chat at that moment."""
 
     def __attrs_post_init__(self) -> None:
@@ -279,9 +280,9 @@ class ChatTitled(Record):
     """A chat has a title; `by` is who gave it, ``world`` where no person did (W-70)."""
 
     kind: ClassVar[str] = "CHAT_TITLED"
-    chat: str = attrs.field(validator=an_id)
-    title: str = attrs.field(validator=_title)
-    by: str = attrs.field(default=WORLD, validator=identifier)
+    chat: str = field(validator=an_id)
+    title: str = field(validator=_title)
+    by: str = field(default=WORLD, validator=identifier)
 
 
 @record
@@ -289,7 +290,7 @@ class ChatClosed(Record):
     """A chat ends: its members are there no more."""
 
     kind: ClassVar[str] = "CHAT_CLOSED"
-    chat: str = attrs.field(validator=an_id)
+    chat: str = field(validator=an_id)
 
 
 @record
@@ -297,9 +298,9 @@ class MemoryCleared(Record):
     """A member forgets: what follows is another run."""
 
     kind: ClassVar[str] = "MEMORY_CLEARED"
-    chat: str = attrs.field(validator=an_id)
-    agent: str = attrs.field(validator=an_agent)
-    begins: int = attrs.field(default=0, converter=_from)
+    chat: str = field(validator=an_id)
+    agent: str = field(validator=an_agent)
+    begins: int = field(default=0, converter=_from)
     """`from` in the body: the last entry of the chat at that moment."""
 
 
@@ -308,8 +309,8 @@ class SettingPut(Record):
     """A setting of the world has a value; null takes it away."""
 
     kind: ClassVar[str] = "SETTING_PUT"
-    name: str = attrs.field(validator=identifier)
-    value: Json = attrs.field(default=None, converter=json_value)
+    name: str = field(validator=identifier)
+    value: Json = field(default=None, converter=json_value)
 
 
 @record
@@ -358,9 +359,9 @@ _WRITTEN: Final = {"begins": "from"}
 def body_of(entry: ChatEntry | WorldEntry) -> dict[str, Json]:
     """Return the body of an entry: its kind, and each field that says something."""
     body: dict[str, Json] = {KIND: entry.kind}
-    for field in fields_of(type(entry)):
-        value = getattr(entry, field.name)
-        name = _WRITTEN.get(field.name, field.name)
+    for it in fields_of(type(entry)):
+        value = getattr(entry, it.name)
+        name = _WRITTEN.get(it.name, it.name)
         if isinstance(value, AgentSpec):
             body[name] = value.as_json()
         elif isinstance(value, tuple):
@@ -405,11 +406,11 @@ def _read(entry: Entry, kinds: Mapping[str, type[EntryT]], log: str) -> EntryT |
 def _built(kind: type[EntryT], body: Mapping[str, Any]) -> EntryT:
     """Return what a body says; a field that may be absent is absent where it is null."""
     fields: dict[str, Any] = {}
-    for field in fields_of(kind):
-        name = _WRITTEN.get(field.name, field.name)
-        may_miss = field.default is not attrs.NOTHING
+    for it in fields_of(kind):
+        name = _WRITTEN.get(it.name, it.name)
+        may_miss = it.default is not attrs.NOTHING
         if name not in body and not may_miss:
             raise InvalidValue(place=name, cause="is missing", fix="give it")
         if not (may_miss and body.get(name) is None):
-            fields[field.name] = body[name]
+            fields[it.name] = body[name]
     return cast("Callable[..., EntryT]", kind)(**fields)

@@ -14,7 +14,7 @@ import attrs
 
 from ..models.errors import InvalidValue, shown
 from ..models.ids import escape
-from ..models.record import Record, record
+from ..models.record import Record, field, record
 
 KIND: Final = "world"
 """The kind of a member's run: only hosts of worlds perform it."""
@@ -93,10 +93,10 @@ def slug(title: str, *, place: str = "title") -> str:
 class MemberName(Record):
     """One agent in one chat: the name of its run. `nth` counts its memories, from 1."""
 
-    world: str = attrs.field(validator=an_id)
-    chat: str = attrs.field(validator=an_id)
-    agent: str = attrs.field(validator=an_agent)
-    nth: int = attrs.field(default=1)
+    world: str = field(validator=an_id)
+    chat: str = field(validator=an_id)
+    agent: str = field(validator=an_agent)
+    nth: int = field(default=1)
 
     def __attrs_post_init__(self) -> None:
         """Refuse a memory that no run can have."""

@@ -20,6 +20,7 @@ from ..models.errors import InvalidValue, shown
 from ..models.record import (
     Record,
     any_text,
+    field,
     fields_of,
     flag,
     json_object,
@@ -143,30 +144,30 @@ def _options(_: object, field: attrs.Attribute[Any], value: Mapping[str, Json]) 
 class AgentSpec(Record):
     """One agent: a model, told what to do, with tools and limits."""
 
-    model: str = attrs.field(validator=_model)
+    model: str = field(validator=_model)
     """``PROVIDER:NAME``, as the host knows it."""
-    instructions: str = attrs.field(default="", validator=any_text)
+    instructions: str = field(default="", validator=any_text)
     """What stands before everything that was said."""
-    tools: tuple[str, ...] = attrs.field(default=(), converter=_tools)
+    tools: tuple[str, ...] = field(default=(), converter=_tools)
     """Names of the host's tools; all of a server as ``SERVER__*``."""
-    turn_limit: int = attrs.field(default=TURN_LIMIT, validator=_positive)
+    turn_limit: int = field(default=TURN_LIMIT, validator=_positive)
     """Answers to agents since a person had the word, at most (W-22)."""
-    answer_limit: int = attrs.field(default=ANSWER_LIMIT, validator=_positive)
+    answer_limit: int = field(default=ANSWER_LIMIT, validator=_positive)
     """Answers of the model for one prompt, tool calls between, at most (W-23)."""
-    token_limit: int | None = attrs.field(default=None, validator=optional(_positive))
+    token_limit: int | None = field(default=None, validator=optional(_positive))
     """Tokens for one prompt, at most (W-23); None: no such limit."""
-    auto_reply: bool = attrs.field(default=True, validator=flag)
+    auto_reply: bool = field(default=True, validator=flag)
     """Whether an answer to an agent that addresses nobody goes to that agent (W-21)."""
-    hears: Hears = attrs.field(default=Hears.ADDRESSED, converter=_hears)
+    hears: Hears = field(default=Hears.ADDRESSED, converter=_hears)
     """What it is told."""
-    start: Start = attrs.field(default=Start.WHOLE, converter=_start)
+    start: Start = field(default=Start.WHOLE, converter=_start)
     """When its calls begin."""
-    output: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
+    output: Mapping[str, Json] | None = field(default=None, converter=optional_json_object)
     """The JSON Schema that each of its answers must fit (W-59); one whose root is no object is that
     of `value` in an object."""
-    history: int | None = attrs.field(default=None, validator=optional(_positive))
+    history: int | None = field(default=None, validator=optional(_positive))
     """Prompts that its model is told, at most, the latest (W-35); None: all."""
-    options: Mapping[str, Json] = attrs.field(
+    options: Mapping[str, Json] = field(
         factory=dict[str, Json], converter=json_object, validator=_options
     )
     """Given to the maker of its model; nothing secret stands here."""
@@ -236,9 +237,9 @@ class WorldSpec:
     """What a world begins with."""
 
     title: str | None = None
-    settings: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
-    agents: Mapping[str, AgentSpec] = attrs.field(factory=dict[str, AgentSpec])
-    chats: Mapping[str, ChatSpec] = attrs.field(factory=dict[str, ChatSpec])
+    settings: Mapping[str, Json] = field(factory=dict[str, Json])
+    agents: Mapping[str, AgentSpec] = field(factory=dict[str, AgentSpec])
+    chats: Mapping[str, ChatSpec] = field(factory=dict[str, ChatSpec])
 
 
 def read_spec_file(path: str | os.PathLike[str]) -> WorldSpec:

@@ -76,7 +76,7 @@ class _Life:
         elif isinstance(fact, RetryAuthorised):
             text = f"attempt {fact.attempt + 1} may start"
             self.marks.append(Mark(at=fact.at, kind=MarkKind.RETRY, text=text))
-        phase = FOLD.get((self.phase, fact.type))
+        phase = FOLD[fact.type].get(self.phase)
         if phase is None:
             raise impossible(fact, f"{self.call.invocation_id!r} is {self.phase}")
         if phase is self.phase:
@@ -149,14 +149,14 @@ class _Turn:
                 raise impossible(fact, f"the turn has no invocation {fact.invocation_id!r}")
             life.take(fact)
             return
-        phase = TURN_FOLD.get((self.phase, fact.type))
+        phase = TURN_FOLD[fact.type].get(self.phase)
         if phase is None:
             raise impossible(fact, f"the turn is {self.phase}")
         if isinstance(fact, CallAdded):
             self.lives[fact.call.invocation_id] = _Life(fact.call, fact.at)
         elif isinstance(fact, TurnInterrupting):
             for life in self.lives.values():
-                if (life.phase, fact.type) in FOLD:  # an authorised retry is withdrawn (K-60)
+                if life.phase in FOLD[fact.type]:  # an authorised retry is withdrawn (K-60)
                     life.take(fact)
             text = fact.reason or ""
             self.marks.append(Mark(at=fact.at, kind=MarkKind.INTERRUPT, text=text))

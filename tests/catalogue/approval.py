@@ -280,7 +280,7 @@ BUGS: Final = (
         "approved is started",
         "an approval counts as the start, though nobody has claimed",
         "K-33",
-        around_entry(FOLD, (Phase.REQUESTED, FactType.TOOL_APPROVED), _started_by_approval),
+        around_entry(FOLD[FactType.TOOL_APPROVED], Phase.REQUESTED, _started_by_approval),
         Field.ACCEPTED_IS_NOT_EXECUTED,
         also=("K-3", "section 9"),
     ),

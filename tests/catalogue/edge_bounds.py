@@ -222,17 +222,17 @@ def _tried_ten_times(real: Decider) -> Decider:
     return decide_
 
 
-def _at_most_a_hundred(real: Callable[..., None]) -> Callable[..., None]:
-    def expire(self: Kernel, facts: list[Fact], now: float) -> None:
+def _at_most_a_hundred(real: Callable[..., list[Fact]]) -> Callable[..., list[Fact]]:
+    def expire(self: Kernel, now: float) -> list[Fact]:
         state = state_of(self)
         over = sorted(entry for entry in state.deadlines if entry[0] < now)
         if len(over) <= 100:
-            real(self, facts, now)
-            return
+            return real(self, now)
         left = [entry for entry in state.deadlines if entry not in over[:100]]
         state.deadlines = over[:100]
-        real(self, facts, now)
+        facts = real(self, now)
         state.deadlines = sorted(left)
+        return facts
 
     return expire
 

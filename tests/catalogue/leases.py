@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from turnlock.engine import admission, effects, evolve, unchecked
+from turnlock.engine import decide, effects, evolve, unchecked
 from turnlock.engine.state import DeadlineKind, Entry, State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Guard, Phase
@@ -19,15 +19,16 @@ from turnlock.models.record import changed
 from .bug import Family, Shelf
 from .planting import around, moves, replaced, row, together
 
-Stale = Callable[[Invocation, int, Input], bool]
+Admit = Callable[..., Any]
 
 
-def _blind_to_stale(*blind: Input) -> Callable[[Stale], Stale]:
-    def wrap(real: Stale) -> Stale:
-        def stale(invocation: Invocation, attempt: int, input_: Input) -> bool:
-            return input_ not in blind and real(invocation, attempt, input_)
+def _blind_to_stale(*blind: Input) -> Callable[[Admit], Admit]:
+    def wrap(real: Admit) -> Admit:
+        def admit(*meant: Any) -> Any:
+            state, turn_id, it, attempt, input_, now = meant
+            return real(state, turn_id, it, None if input_ in blind else attempt, input_, now)
 
-        return stale
+        return admit
 
     return wrap
 
@@ -35,13 +36,14 @@ def _blind_to_stale(*blind: Input) -> Callable[[Stale], Stale]:
 _NOT_CLAIMS: Final = [input_ for input_ in Input if input_ is not Input.CLAIM]
 
 
-def _stale_once_authorised(real: Stale) -> Stale:
-    def stale(invocation: Invocation, attempt: int, input_: Input) -> bool:
-        if invocation.owed > 1:
-            return attempt != invocation.owed
-        return real(invocation, attempt, input_)
+def _stale_once_authorised(real: Admit) -> Admit:
+    def admit(*meant: Any) -> Any:
+        found, attempt = real(*meant), meant[3]
+        if isinstance(found, Invocation) and found.owed > 1 and attempt not in {None, found.owed}:
+            return Reason.STALE_ATTEMPT
+        return found
 
-    return stale
+    return admit
 
 
 def _keeping_the_attempt(
@@ -88,19 +90,19 @@ BUGS: Final = (
         "a stale report",
         "what an earlier attempt says counts",
         "K-33",
-        around(admission, "_stale", _blind_to_stale(*_NOT_CLAIMS)),
+        around(decide, "admit", _blind_to_stale(*_NOT_CLAIMS)),
     ),
     _bug(
         "a stale claim",
         "a claim of another attempt than the one that is owed is accepted",
         "K-33",
-        around(admission, "_stale", _blind_to_stale(Input.CLAIM)),
+        around(decide, "admit", _blind_to_stale(Input.CLAIM)),
     ),
     _bug(
         "stale too early",
         "the old attempt no longer counts once a retry is authorised, before it is claimed",
         "K-33",
-        around(admission, "_stale", _stale_once_authorised),
+        around(decide, "admit", _stale_once_authorised),
     ),
     _bug(
         "attempts are not counted",

@@ -27,11 +27,11 @@ from .planting import Maker, Receive, around, making, moves, receiving, replaced
 Expire = Callable[[State, float], list[Fact]]
 
 
-def _only_the_first(_: object) -> Callable[..., None]:
-    def expire(self: Kernel, facts: list[Fact], now: float) -> None:
+def _only_the_first(_: object) -> Callable[..., list[Fact]]:
+    def expire(self: Kernel, now: float) -> list[Fact]:
         due = expired(state_of(self), now)
         self._happen(due, now)  # pyright: ignore[reportPrivateUsage] - its own step
-        facts += due
+        return due
 
     return expire
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
-from turnlock.engine import admission, decide, evolve, kernel, new_facts
+from turnlock.engine import admission, decide, evolve, new_facts, recovery
 from turnlock.engine.decide import Decision
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.state import State
@@ -106,7 +106,7 @@ def _row(
     plant: Plant = lambda: patch.dict(table, {key: faulty})  # noqa: E731 - a Plant like the others
     if faulty.fact is None:
         return plant
-    return together(plant, lambda: patch.dict(fold, {(key[0], faulty.fact): faulty.target}))
+    return together(plant, lambda: patch.dict(fold[faulty.fact], {key[0]: faulty.target}))
 
 
 # ----------------------------------------------------------------------------------- wrapped steps
@@ -231,7 +231,7 @@ def forgetting(forget: Callable[[State], None]) -> Plant:
 
         return replay
 
-    return around(kernel, "replay", wrap)
+    return around(recovery, "replay", wrap)
 
 
 def while_recovering(plant: Plant) -> Plant:
@@ -244,4 +244,4 @@ def while_recovering(plant: Plant) -> Plant:
 
         return replay
 
-    return around(kernel, "replay", wrap)
+    return around(recovery, "replay", wrap)

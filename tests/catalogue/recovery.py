@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from turnlock.engine import kernel
+from turnlock.engine import recovery
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Phase
@@ -129,7 +129,7 @@ BUGS: Final = (
         "the last commit is lost",
         "recovery drops the last commit though it is complete",
         "K-2",
-        around(kernel, "replay", _last_commit_lost),
+        around(recovery, "replay", _last_commit_lost),
         also=("K-3", "K-9"),
     ),
     _bug(

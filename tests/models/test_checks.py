@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 from typing import Any
 
-import attrs
 import pytest
 
 from turnlock.models.errors import InvalidValue
@@ -16,6 +15,7 @@ from turnlock.models.record import (
     any_text,
     choice,
     count,
+    field,
     fields_of,
     flag,
     identifier,
@@ -55,23 +55,21 @@ class Number(IntEnum):
 class Sample(Record):
     """A class with one field for each check."""
 
-    id: Any = attrs.field(default="x", validator=identifier)
-    text: Any = attrs.field(default="", validator=any_text)
-    flag: Any = attrs.field(default=True, validator=flag)
-    whole: Any = attrs.field(default=0, validator=whole)
-    count: Any = attrs.field(default=0, validator=count)
-    instant: Any = attrs.field(default=0.0, validator=instant)
-    seconds: Any = attrs.field(default=0.0, validator=seconds)
-    maybe: Any = attrs.field(default=None, validator=optional(identifier))
-    one: Any = attrs.field(default=Number.ONE, validator=instance(Number))
-    many: Any = attrs.field(default=(), validator=instances(Number))
-    json: Json = attrs.field(default=None, converter=json_value)
-    object: Any = attrs.field(default=NO_ARGUMENTS, converter=json_object)
-    maybe_object: Mapping[str, Json] | None = attrs.field(
-        default=None, converter=optional_json_object
-    )
-    given: Json | Absent = attrs.field(default=ABSENT, converter=json_or_absent)
-    colour: Any = attrs.field(default="red", converter=choice(Colour))
+    id: Any = field(default="x", validator=identifier)
+    text: Any = field(default="", validator=any_text)
+    flag: Any = field(default=True, validator=flag)
+    whole: Any = field(default=0, validator=whole)
+    count: Any = field(default=0, validator=count)
+    instant: Any = field(default=0.0, validator=instant)
+    seconds: Any = field(default=0.0, validator=seconds)
+    maybe: Any = field(default=None, validator=optional(identifier))
+    one: Any = field(default=Number.ONE, validator=instance(Number))
+    many: Any = field(default=(), validator=instances(Number))
+    json: Json = field(default=None, converter=json_value)
+    object: Any = field(default=NO_ARGUMENTS, converter=json_object)
+    maybe_object: Mapping[str, Json] | None = field(default=None, converter=optional_json_object)
+    given: Json | Absent = field(default=ABSENT, converter=json_or_absent)
+    colour: Any = field(default="red", converter=choice(Colour))
 
 
 BIG = 10**400
@@ -192,10 +190,10 @@ class Likeness(Limits):
 class Holder(Record):
     """A class whose fields hold records of ours, and such as are derived from them."""
 
-    own: Any = attrs.field(default=Limits(), validator=instance(Limits))
-    owns: Any = attrs.field(default=(), validator=instances(Limits))
-    any: Any = attrs.field(default=Limits(), validator=instance(Limits, below=True))
-    anys: Any = attrs.field(default=(), validator=instances(Limits, below=True))
+    own: Any = field(default=Limits(), validator=instance(Limits))
+    owns: Any = field(default=(), validator=instances(Limits))
+    any: Any = field(default=Limits(), validator=instance(Limits, below=True))
+    anys: Any = field(default=(), validator=instances(Limits, below=True))
 
 
 def test_a_record_that_is_derived_from_ours_is_refused_where_ours_is_asked_for() -> None:

@@ -35,7 +35,7 @@ def test_one_receive_writes_few_of_the_sixty_classes_and_thirty_makers() -> None
     )
     assert (done.returncode, done.stderr) == (0, "")
     classes, makers = (line.split() for line in done.stdout.splitlines())
-    assert classes == ["Call", "Delivery", "Limits", "Machine", "OpenTurn", "Run"]
+    assert classes == ["Call", "Delivery", "Limits", "OpenTurn", "Run"]
     assert makers == ["tool_approval_requested", "turn_opened", "accepted", "decision"]
 
 

@@ -214,7 +214,7 @@ def test_k_60_without_the_row_the_retry_would_still_be_owed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The negative control: nothing but the table takes it back."""
-    monkeypatch.delitem(FOLD, (Phase.RETRY_AUTHORISED, TurnInterrupting.type))
+    monkeypatch.delitem(FOLD[TurnInterrupting.type], Phase.RETRY_AUTHORISED)
     play = Script()
     play.opens("T", "a")
     play.claims("a")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...engine import kernel
+from ...engine import recovery
 from ...engine.effects import pending
 from ...engine.fingerprint import behaviour
 from ...engine.kernel import Kernel, put_state
@@ -71,7 +71,7 @@ class KernelPlayer:
         """Recover from the state that the journal before made, and the facts after it (K-2)."""
         twin = folded.clone()
         # By the name under which `recover` calls it: who wraps that one wraps this too.
-        kernel.replay(twin, facts)  # type: ignore[attr-defined]
+        recovery.replay(twin, facts)
         return twin
 
     def step_flaw(self, reply: Verdict, before: State, after: State) -> Flaw | None:

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from turnlock import Kernel
-from turnlock.engine import admission, effects, fingerprint, kernel, recovery
+from turnlock.engine import admission, effects, fingerprint, recovery
 from turnlock.engine.kernel import state_of
 from turnlock.engine.state import State
 from turnlock.lifecycle import table
@@ -191,14 +191,14 @@ def test_recovery_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None
             invocation.decision = None
         return dropped
 
-    monkeypatch.setattr(kernel, "replay", replay)
+    monkeypatch.setattr(recovery, "replay", replay)
 
     assert found(ALIKE).rule == "K-2"
 
 
 def test_recovery_that_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal that a run has written is one that can be read."""
-    monkeypatch.setattr(kernel, "replay", raises)
+    monkeypatch.setattr(recovery, "replay", raises)
 
     finding = found(SMALL)
 

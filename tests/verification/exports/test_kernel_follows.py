@@ -50,8 +50,8 @@ def wrong_row(phase: Phase, input_: Input, guard: str = "", **change: object) ->
 
 def no_withdrawal(patch: pytest.MonkeyPatch) -> None:
     """An interrupt that leaves an authorised retry owed."""
-    moved = (Phase.RETRY_AUTHORISED, FactType.TURN_INTERRUPTING)
-    patch.setitem(table.FOLD, moved, Phase.RETRY_AUTHORISED)
+    moved = table.FOLD[FactType.TURN_INTERRUPTING]
+    patch.setitem(moved, Phase.RETRY_AUTHORISED, Phase.RETRY_AUTHORISED)
 
 
 def no_continuation(patch: pytest.MonkeyPatch) -> None:
