@@ -6,19 +6,13 @@ Decisions about calls go by the members' runs, as ever: `Client.deliver`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 from ..models.values import Json
-from .client import RETRY, Answer, Client
-from .problems import Problem
-from .received import StreamEvent, Told, Unreachable, no_turnlock
-
-_PASSING: Final = frozenset({429, 500, 502, 503, 504})
-"""Statuses after which a stream is asked for again."""
+from .client import RETRY, Answer, Client, connected_again
+from .received import StreamEvent, Told, no_turnlock
 
 
 class ChatsClient:
@@ -65,24 +59,20 @@ class ChatsClient:
         Its messages are `entry`, `projection`, `transient` and `live`; `off` is the client's own.
         """
         last = after
-        while True:
-            pause, why = self._retry, "the stream ended"
-            try:
-                stream = self._client.stream(_path(world, chat, "events"), after=last)
-                async with aclosing(stream) as events:
-                    async for event in events:
-                        kind = event.data.get("type", event.name)
-                        cursor = event.data.get("cursor")
-                        last = cursor if isinstance(cursor, str) and cursor else last
-                        yield StreamEvent(kind if isinstance(kind, str) else "", event.data)
-            except Unreachable as error:
-                why = str(error)
-            except Problem as problem:
-                if problem.status not in _PASSING:
-                    raise
-                why = str(problem)
-            yield StreamEvent("off", MappingProxyType({"why": why, "retry": pause}))
-            await asyncio.sleep(pause)
+
+        async def connection() -> AsyncGenerator[StreamEvent]:
+            nonlocal last
+            stream = self._client.stream(_path(world, chat, "events"), after=last)
+            async with aclosing(stream) as events:
+                async for event in events:
+                    kind = event.data.get("type", event.name)
+                    cursor = event.data.get("cursor")
+                    last = cursor if isinstance(cursor, str) and cursor else last
+                    yield StreamEvent(kind if isinstance(kind, str) else "", event.data)
+
+        async with aclosing(connected_again(connection, retry=self._retry)) as events:
+            async for event in events:
+                yield event
 
 
 def _path(world: str, chat: str, place: str) -> str:

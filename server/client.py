@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias, cast
@@ -238,31 +238,21 @@ class Client:
         run, a token that does not count, a cursor ahead of the journal.
         """
         last = Cursor.read(after)
-        while True:
-            pause = self._retry
-            why = "the stream ended"
-            try:
-                stream = self.events(run_id, after=str(last), diagnostics=diagnostics)
-                async with aclosing(stream) as events:
-                    async for event in events:
-                        passed, last = passed_on(event, last)
-                        if passed is not None:
-                            yield passed
-                        if event.name == "entry" and passed is not None and passed.name == "gap":
-                            why = "an entry is missing"
-                            break
-                        if event.name == "bye":
-                            pause = _seconds(event.data.get("retry"), self._retry)
-                            why = "the server stops"
-            except Unreachable as error:
-                why = str(error)
-            except Problem as problem:
-                if problem.status not in _PASSING:
-                    raise
-                pause = _seconds(problem.extra.get("retry_after"), self._retry)
-                why = str(problem)
-            yield StreamEvent("off", MappingProxyType({"why": why, "retry": pause}))
-            await asyncio.sleep(pause)
+
+        async def connection() -> AsyncGenerator[StreamEvent]:
+            nonlocal last
+            stream = self.events(run_id, after=str(last), diagnostics=diagnostics)
+            async with aclosing(stream) as events:
+                async for event in events:
+                    passed, last = passed_on(event, last)
+                    if passed is not None:
+                        yield passed
+                    if event.name == "entry" and passed is not None and passed.name == "gap":
+                        raise Unreachable("an entry is missing")
+
+        async with aclosing(connected_again(connection, retry=self._retry)) as events:
+            async for event in events:
+                yield event
 
     async def events(
         self, run_id: str, *, after: str = "", diagnostics: bool = False, follow: bool = True
@@ -334,6 +324,34 @@ class Client:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return NoServer(told)
         return Unreachable(told)
+
+
+async def connected_again(
+    connect: Callable[[], AsyncGenerator[StreamEvent]], *, retry: float
+) -> AsyncGenerator[StreamEvent]:
+    """Iterate over the events of one connection after another, for ever (F-52).
+
+    Between two comes `off`, the client's own: why, and the seconds until the next, `retry` where
+    the server says no others. Raises the `Problem` that no repetition mends.
+    """
+    while True:
+        pause, why = retry, "the stream ended"
+        try:
+            async with aclosing(connect()) as events:
+                async for event in events:
+                    yield event
+                    if event.name == "bye":
+                        pause = _seconds(event.data.get("retry"), retry)
+                        why = "the server stops"
+        except Unreachable as error:
+            why = str(error)
+        except Problem as problem:
+            if problem.status not in _PASSING:
+                raise
+            pause = _seconds(problem.extra.get("retry_after"), retry)
+            why = str(problem)
+        yield StreamEvent("off", MappingProxyType({"why": why, "retry": pause}))
+        await asyncio.sleep(pause)
 
 
 _PASSING: Final = frozenset({429, 500, 502, 503, 504})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from turnlock.models.deliveries import Match, Scope
 from turnlock.models.errors import TurnlockError
 from turnlock.runtime.journal.ledger import Cursor
 from turnlock.server import client as module
+from turnlock.server.chats_client import ChatsClient
 from turnlock.server.client import Client
 from turnlock.server.credentials import checked_url, read_token
 from turnlock.server.problems import Problem
@@ -152,6 +154,31 @@ def test_f_52_what_comes_twice_is_heard_once_and_a_pruned_range_is_passed_over()
         assert [it.name for it in heard].count("gap") == 1
 
     asyncio.run(run())
+
+
+def of_a_run(client: Client) -> AsyncGenerator[StreamEvent]:
+    return client.follow("r")
+
+
+def of_a_chat(client: Client) -> AsyncGenerator[StreamEvent]:
+    return ChatsClient(client).follow("w", "c")
+
+
+@pytest.mark.parametrize("stream", [of_a_run, of_a_chat])
+def test_f_52_who_follows_waits_as_long_as_the_server_says(
+    stream: Callable[[Client], AsyncGenerator[StreamEvent]],
+) -> None:
+    busy = httpx.Response(429, headers={"Retry-After": "7"}, json=problem("busy", 429).json())
+    unknown = problem("unknown", 404)
+
+    async def first(answer: httpx.Response) -> StreamEvent:
+        async with answering(lambda _: answer) as client, aclosing(stream(client)) as events:
+            return await anext(events)
+
+    told = asyncio.run(first(busy))
+    assert (told.name, told.data["retry"]) == ("off", 7.0)
+    with pytest.raises(Problem):  # the control: it is not asked for again
+        asyncio.run(first(unknown))
 
 
 def test_f_5_a_problem_is_raised_as_what_it_is() -> None:
