@@ -117,13 +117,37 @@ def import_violations(
             yield f"the kernel may not import {target} at module level"
 
 
+def misplaced_fields(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Fields of records in what is none: `attrs` does not know them, and takes one for a value."""
+    taken = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("record")
+        for alias in node.names
+    ]
+    if "field" not in taken:  # that of dataclasses, perhaps
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        decorators = {ast.unparse(it).partition("(")[0] for it in node.decorator_list}
+        if decorators & {"record", "base"}:
+            continue
+        for statement in node.body:
+            value = statement.value if isinstance(statement, ast.AnnAssign) else None
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
+                yield statement.lineno, f"{node.name} is no record: its fields are attrs.field"
+
+
 def violations(path: PurePosixPath, source: str) -> list[str]:
     """What a file of the package, given by its path from the root, breaks; one line each."""
     face = len(path.parts) == 1
     found: list[tuple[int, str]] = []
     if not face and path.parts[0] not in MAY_IMPORT:
         return [f"{path}:1: the folder has no floor: give it one in MAY_IMPORT"]
-    for node, on_import in imports(ast.parse(source)):
+    tree = ast.parse(source)
+    found += misplaced_fields(tree)
+    for node, on_import in imports(tree):
         if not face:
             told = import_violations(path, node, on_import=on_import)
             found += [(node.lineno, what) for what in told]
@@ -166,6 +190,8 @@ def test_floors_go_down_only() -> None:
         below.add(folder)
 
 
+FIELD = "from ..models.record import field\n"
+
 PLANTED = [
     ("models/bad.py", "from ..turn.table import TABLE\n", "models may not import turn"),
     ("models/bad.py", "from ..machines import rows\n", "models may not import machines"),
@@ -193,6 +219,11 @@ PLANTED = [
     ("engine/bad.py", "import cattrs\n", "the kernel may not import cattrs at module level"),
     ("models/bad.py", "try:\n    import msgspec\nexcept ImportError:\n    pass\n", "msgspec"),
     ("models/decodec.py", "from cattrs import Converter\n", "may not import cattrs"),
+    (
+        "world/bad.py",
+        f"{FIELD}@attrs.frozen\nclass It:\n    x: int = field()\n",
+        "It is no record",
+    ),
     ("__init__.py", "from .engine.kernel import Kernel\n", "imports relatively"),
     ("__init__.py", "x = 1\n" * 61, "has 61 lines, more than 60"),
     ("turn/long.py", "x = 1\n" * 501, "has 501 lines, more than 500"),
@@ -220,6 +251,8 @@ def test_a_planted_violation_is_told(path: str, source: str, told: str) -> None:
         ("engine/kernel.py", "def draw():\n    import transitions\n"),
         ("engine/kernel.py", "if TYPE_CHECKING:\n    import transitions\n"),
         ("cli/main.py", "import click\nfrom .. import Kernel\nfrom ..models import ids\n"),
+        ("world/it.py", f"{FIELD}@record\nclass It(Record):\n    x: int = field()\n"),
+        ("world/it.py", "@dataclass\nclass It:\n    x: int = field()\n"),
         ("__init__.py", "from turnlock.engine.kernel import Kernel\n"),
         ("turn/long.py", "x = 1\n" * 500),
     ],

@@ -237,9 +237,9 @@ class WorldSpec:
     """What a world begins with."""
 
     title: str | None = None
-    settings: Mapping[str, Json] = field(factory=dict[str, Json])
-    agents: Mapping[str, AgentSpec] = field(factory=dict[str, AgentSpec])
-    chats: Mapping[str, ChatSpec] = field(factory=dict[str, ChatSpec])
+    settings: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
+    agents: Mapping[str, AgentSpec] = attrs.field(factory=dict[str, AgentSpec])
+    chats: Mapping[str, ChatSpec] = attrs.field(factory=dict[str, ChatSpec])
 
 
 def read_spec_file(path: str | os.PathLike[str]) -> WorldSpec:
