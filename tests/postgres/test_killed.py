@@ -69,11 +69,11 @@ class Writer:
 
 
 async def more_is_told(writers: Sequence[Writer]) -> None:
-    """Wait until as many facts more are acknowledged as there are runs."""
-    least = sum(it.told for it in writers) + len(writers)
+    """Wait until a fact more of each run is acknowledged: until every lane has a server again."""
+    before = [it.told for it in writers]
 
     async def enough() -> bool:
-        return sum(it.told for it in writers) >= least
+        return all(it.told > was for it, was in zip(writers, before, strict=True))
 
     await sooner_or_later(enough)
 
