@@ -30,8 +30,8 @@ def _life(turn_id: str, names: tuple[str, ...]) -> Steps:
     return (
         open_turn(turn_id, *map(call, names)),
         *[of_call("claim", turn_id, name, attempt=1, worker=f"{name}w") for name in names],
-        *[of_call("report", turn_id, name, result=name) for name in reversed(names)],
-        *[of_call("report", turn_id, name, result=name) for name in names[:2]],
+        *[of_call("report", turn_id, name, result=f"of {name}") for name in reversed(names)],
+        *[of_call("report", turn_id, name, result=f"of {name}") for name in names[:2]],
     )
 
 
