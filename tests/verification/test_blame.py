@@ -181,6 +181,13 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     # a fact that no list has, and one that was not told though what follows from it was
     ("section 4", [opening(FREE), CLAIM], sets("facts", 0, type="TOOL_STARTED")),
     ("section 4", [opening(FREE), CLAIM, DONE], drops("facts", 0)),
+    # what an acknowledgement or a revocation names, and what has ended
+    ("K-22", [*SETTLED, TAKE], refuses("no_continuation")),
+    ("K-22", [opening(FREE), CLAIM, TAKE], accepts),
+    ("K-52", [*SETTLED, TAKE, TAKE], accepts),
+    ("K-22", [*GRANTED, GRANT], refuses("unknown_grant")),
+    ("K-42", [*GRANTED, STOP, GRANT], refuses("unknown_grant")),
+    ("K-42", [*GRANTED, GRANT, GRANT], accepts),
     # a retry that an interrupt took back
     ("K-53", [opening(FREE), CLAIM, LOST, RETRY, STOP, {**CLAIM, "attempt": 1}], accepts),
 ]  # fmt: skip

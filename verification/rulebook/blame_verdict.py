@@ -96,13 +96,17 @@ def _reused(step: Step, right: str | None) -> Rules:
     return ("K-54", "K-21") if of_memory else ("K-21", "K-54")
 
 
-def _acknowledgement(step: Step, _: str | None, __: str | None) -> Rules:
-    settles = any(fact["type"] == "TURN_SETTLED" for fact in step.expected["facts"])
-    return ("K-22", "K-52") if settles else ("K-52", "K-22")
+def _acknowledgement(step: Step, right: str | None, _: str | None) -> Rules:
+    """Blame what K-22 says of the name, but where a continuation is taken again (K-52)."""
+    taken = step.happened("CONTINUATION_TAKEN", turn_id=step.delivery["turn_id"])
+    return ("K-52", "K-22") if right is not None and taken else ("K-22", "K-52")
 
 
-def _revocation(_: Step, __: str | None, ___: str | None) -> Rules:
-    return ("K-42", "K-22")
+def _revocation(step: Step, _: str | None, __: str | None) -> Rules:
+    """Blame what K-22 says of the name, but where the grant, or a turn, has ended (K-42)."""
+    grant = step.delivery["grant_id"]
+    ended = any(step.happened(kind, grant_id=grant) for kind in _GRANT_ENDS) or bool(step.closed)
+    return ("K-42", "K-22") if ended else ("K-22", "K-42")
 
 
 # ------------------------------------------------------------------------------
