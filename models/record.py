@@ -214,7 +214,7 @@ def _maker(
     """Return a maker that is written at its first call: one receive needs few of the thirty."""
 
     def write() -> Any:  # noqa: ANN401 - the maker
-        # Both, though nothing is deleted: beside a frozen `__delattr__` CPython stores slowly.
+        # `__delattr__`, too, though nothing is deleted: beside a frozen one CPython stores slowly.
         plain = {it: getattr(object, it) for it in ("__init__", "__setattr__", "__delattr__")}
         names["Twin"] = type(cls.__name__, (cls,), {"__slots__": (), **plain})
         kinds: tuple[type, ...] = cls.__mro__
