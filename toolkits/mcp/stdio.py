@@ -114,14 +114,16 @@ class Program:
             self._ending = True
             saying.close()
             hearing.close()
-            await self._end(process)
-            await asyncio.wait({errors}, timeout=LOOK)  # its last words
-            for pipe in (*pipes, errors):
-                pipe.cancel()
-            await asyncio.gather(*pipes, errors, return_exceptions=True)
-            for stream in (heard, hearing, saying, said):
-                stream.close()
-            _close_pipes(process)
+            try:
+                await self._end(process)
+                await asyncio.wait({errors}, timeout=LOOK)  # its last words
+            finally:  # whoever ends it may be cancelled meanwhile
+                for pipe in (*pipes, errors):
+                    pipe.cancel()
+                for stream in (heard, hearing, saying, said):
+                    stream.close()
+                _close_pipes(process)
+                await asyncio.gather(*pipes, errors, return_exceptions=True)
 
     async def _read(
         self,
@@ -209,16 +211,22 @@ class Program:
         heard.close()
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
-        """Close its input, then ask, then kill: it, and what else is in its process group."""
+        """Close its input, then ask, then kill: it, and what else is in its process group.
+
+        Whoever waits for that and is cancelled leaves nothing behind: it is killed at once.
+        """
         if process.stdin is not None:
             process.stdin.close()
-        if await _gone(process):
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
+        try:
             if await _gone(process):
                 return
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                _signal(process, number)
+                if await _gone(process):
+                    return
+        except asyncio.CancelledError:
+            _signal(process, signal.SIGKILL)
+            raise
         _log.error("MCP server %s (process %d) cannot be ended", self._name, process.pid)
 
 
@@ -226,6 +234,11 @@ async def _exited(process: asyncio.subprocess.Process, *, look: float) -> None:
     """Wait for its end alone: `wait` would wait for the pipes that its children hold, too."""
     while process.returncode is None:  # noqa: ASYNC110 - nothing else tells
         await asyncio.sleep(look)
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 async def _gone(process: asyncio.subprocess.Process) -> bool:

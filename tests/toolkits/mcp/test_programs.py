@@ -127,6 +127,42 @@ UNFIT: list[tuple[list[dict[str, Any]], str]] = [
 ]
 
 
+STAYS = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+"""A program that ends neither with its input nor when it is asked to."""
+
+
+def test_who_ends_a_program_and_is_cancelled_leaves_neither_it_nor_streams(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stdio, "ENDING", 60.0)  # only a second cancellation ends the waiting
+
+    async def work() -> None:
+        server = McpServer(command=(sys.executable, "-c", STAYS))
+        program = stdio.Program("stays", server, ended=lambda: None)
+        began = asyncio.Event()
+        streams: list[Any] = []
+
+        async def life_of_it() -> None:
+            async with program.connected() as both:
+                streams.extend(both)
+                began.set()
+                await asyncio.sleep(60)
+
+        living = asyncio.create_task(life_of_it())
+        await began.wait()
+        for _ in range(2):
+            living.cancel()
+            await asyncio.sleep(0.05)
+        with pytest.raises(asyncio.CancelledError):
+            await living
+        await program.exited()
+
+        assert program.why_over() == "it was ended by signal 9"
+        assert [it.statistics().open_receive_streams for it in streams] == [0, 0]
+
+    play(work())
+
+
 @pytest.mark.parametrize(("tools", "said"), UNFIT)
 def test_w_63_a_tool_that_cannot_be_one_is_refused_at_start(
     tools: list[dict[str, Any]], said: str
