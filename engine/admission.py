@@ -44,7 +44,7 @@ def admit(
     """Find the `Invocation` that is meant, or the `Reason` why there is none (section 5, 1 … 4)."""
     turn = state.turn
     if turn is not None and turn_id == turn.turn_id:
-        found: Any = turn.members.get(invocation_id) or _UNKNOWN_INVOCATION
+        found: Any = turn.members.get(invocation_id, _UNKNOWN_INVOCATION)
     elif turn_id is None:
         found = _admit_without_turn(state, invocation_id, now)
     elif state.memory.holds(turn_id, invocation_id, now=now):

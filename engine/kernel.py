@@ -58,9 +58,9 @@ class Kernel:
         happens, only for what is no delivery or no time.
         """
         state = self._state
-        decider = DECIDERS.get(type(delivery))
-        if decider is None or type(now) is not float or now - now:  # infinite, or not a number
-            decider, now = _checked(delivery, now)
+        kind = type(delivery)
+        if kind not in DECIDERS or type(now) is not float or now - now:  # infinite, or not a number
+            now = _checked(delivery, now)
         if now < state.at:  # noqa: PLR1730 - a call of max() would cost more
             now = state.at  # the clock, too, is a fold of facts (K-10)
         state.committed = state.sequence
@@ -72,7 +72,7 @@ class Kernel:
                 facts = self._expire(now)
 
         if delivery.run_id is None or delivery.run_id == state.run.run_id:
-            decision: Decision = decider(state, delivery, now)
+            decision: Decision = DECIDERS[kind](state, delivery, now)
         else:
             decision = _RUN_MISMATCH
 
@@ -93,7 +93,7 @@ class Kernel:
         All are looked at first: what cannot be received raises before anything happens, so that no
         verdict is lost.
         """
-        pairs = [(delivery, _checked(delivery, now)[1]) for delivery, now in deliveries]
+        pairs = [(delivery, _checked(delivery, now)) for delivery, now in deliveries]
         return [self.receive(delivery, now) for delivery, now in pairs]
 
     @classmethod
@@ -246,13 +246,12 @@ def _refused_alone(reason: Reason, phase: str | None, input_: str | None) -> Ref
     return unchecked.refused(reason=reason, phase=phase, input=input_, facts=(), effects=())
 
 
-def _checked(delivery: object, now: object) -> tuple[Any, float]:
-    """Return the decider and the time as a float, or say what cannot be received (K-8)."""
-    decider = DECIDERS.get(type(delivery))  # type: ignore[arg-type]
-    if decider is None:
+def _checked(delivery: object, now: object) -> float:
+    """Return the time as a float, or say what cannot be received (K-8)."""
+    if type(delivery) not in DECIDERS:
         raise InvalidValue(
             place="delivery",
             cause=f"{shown(delivery)} is no delivery",
             fix="build one of turnlock.models.deliveries",
         )
-    return decider, number(now, place="now")
+    return number(now, place="now")
