@@ -140,14 +140,22 @@ SCRIPTS: Final = (
     ),
     Edge(
         name="before 1970",
-        about="times below zero, and a deadline at zero: the instant after it is the least float",
+        about="times below zero, and deadlines at zero: the instant after it is the least float",
         rules=("K-34", "K-10", "section 9"),
         steps=script(
             at(
                 -1.5,
-                open_turn("T", call("a", gated=True, approval_timeout=1.0), call("b"), call("c")),
+                open_turn(
+                    "T",
+                    call("a", gated=True, approval_timeout=1.0),
+                    call("b"),
+                    call("c"),
+                    call("d", gated=True, approval_timeout=1.5),
+                    call("e", gated=True, arguments={"n": 1}),
+                ),
                 of_call("claim", "T", "b", attempt=1, lease=1.5),
                 of_call("claim", "T", "c", attempt=1, lease=0.0),
+                approve("T", "e", scope="session", expires_in=1.5),
             ),
             at(_after(-1.5), of_call("report", "T", "c", result="ok")),
             at(-0.5, TICK),
