@@ -17,7 +17,7 @@ from ..models.reasons import Reason
 from ..models.record import number
 from ..models.run import Run
 from ..models.verdicts import Refused, Verdict
-from . import unchecked
+from . import recovery, unchecked
 from .decide import DECIDERS, Decision
 from .effects import owed_since, pending
 from .evolve import fold
@@ -106,14 +106,12 @@ class Kernel:
         be cut behind `kernel.sequence`. Perform `pending_effects` afterwards; they have the ids
         they had. Raises `CorruptJournal` at the first fact that cannot have happened.
         """
-        from .recovery import replay  # noqa: PLC0415 - what begins has nothing to recover
-
         kernel = cls(run)
         if snapshot is not None:
             from .snapshot import restore  # noqa: PLC0415 - most runs never take one
 
             restore(state_of(kernel), snapshot)
-        replay(state_of(kernel), facts)
+        recovery.replay(state_of(kernel), facts)
         return kernel
 
     def catch_up(self, facts: Iterable[Foldable]) -> None:
@@ -122,9 +120,7 @@ class Kernel:
         The kernel is then what `recover` would make of the whole journal. Facts that it knows are
         passed over. Raises as `recover` does, and is of no use afterwards.
         """
-        from .recovery import replay  # noqa: PLC0415 - as in recover
-
-        replay(self._state, facts)
+        recovery.replay(self._state, facts)
 
     def copy(self) -> Kernel:
         """Return a kernel that shares nothing which changes: to judge what may not be kept."""
