@@ -1,4 +1,8 @@
-"""``turnlock explain``: a rule of kernel.md, or a reason for a refusal, with what holds it."""
+"""``turnlock explain``: a rule of docs/spec, a reason for a refusal, or the code of an answer.
+
+With a rule of kernel.md and with a reason stands what holds it; the rules of the other texts are
+shown as they are written.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import difflib
 import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from itertools import groupby
 from textwrap import wrap
 from typing import Final
 
+import attrs
 import click
 
 from ..models.reasons import Reason
@@ -20,17 +26,39 @@ _HELP: Final = """Show what WHAT says, and what holds it.
 
 WHAT is a rule (K-33, or 33), a section of the specification ("section 5"), or the reason of a
 refusal (late). Shown are its text, the rows of the tables that enforce it or give it, and, of a
-checkout, the tests that name it and the planted bugs that break it. Without WHAT all rules and
-reasons are listed.
+checkout, the tests that name it and the planted bugs that break it. WHAT may be a rule of the
+other texts, too (D-13, F-6, G-4, S-10, W-10), or the code of an answer (unknown_run): these are
+shown as they are written. Without WHAT all are listed.
 
 \b
 Exit status:
   0  shown
-  2  there is no such rule or reason
+  2  there is no such rule, reason or code
 """
 
 _WIDTH: Final = 100
 """Characters of a line, or fewer where the terminal has fewer."""
+
+_TEXTS: Final = {
+    "D": "distributed.md",
+    "F": "face.md",
+    "G": "guards.md",
+    "S": "server.md",
+    "W": "world.md",
+}
+"""The other texts of docs/spec, by the letter of their rules."""
+
+_CODES: Final = ("face.md, section 9: Errors", "S-84")
+"""Where the codes of answers are listed: a section, and a rule of the server's text."""
+
+
+@attrs.frozen
+class _Passage:
+    """A rule of another text, or (without an id) a paragraph: where it stands, and its Markdown."""
+
+    id: str
+    place: str
+    text: str
 
 
 @click.command("explain", help=_HELP, short_help="Show a rule or a reason, and what holds it.")
@@ -63,7 +91,26 @@ def _explained(asked: str) -> Iterator[str]:
             yield from _plain(rule.text)
             yield from _plain(_entries()[f"{rule.id} {rule.title}"].partition("\n\n")[2])
             return
+    for passage in _passages():
+        if name == passage.id:
+            yield from (passage.id, passage.place, "", *_plain(passage.text))
+            return
+    if name in _codes():
+        yield from _code(name)
+        return
     raise click.UsageError(_unknown(asked))
+
+
+def _code(name: str) -> Iterator[str]:
+    named = [it for it in _passages() if f"`{name}`" in it.text]
+    listed = next(it for it in named if it.id in _CODES or it.place in _CODES)
+    yield f"{name}, a code of an answer or of an error"
+    yield " of ".join(filter(None, (listed.id, listed.place)))
+    yield ""
+    cells = [cell.strip() for cell in listed.text.strip("|").split("|")]
+    yield from _plain(": ".join(cells))
+    if others := [it.id for it in named if it.id and it is not listed]:
+        yield f"Named by {', '.join(others)}"
 
 
 def _name(asked: str) -> str:
@@ -73,7 +120,41 @@ def _name(asked: str) -> str:
         return f"K-{int(number[1])}"
     if number := re.fullmatch(r"(?:section|§)\s*(\d+)", words):
         return f"section {int(number[1])}"
+    if elsewhere := re.fullmatch(r"([dfgsw])[- ]?(\d+)([a-z]?)", words):
+        return f"{elsewhere[1].upper()}-{int(elsewhere[2])}{elsewhere[3]}"
     return re.sub(r"[\s-]+", "_", words)
+
+
+@cache
+def _passages() -> tuple[_Passage, ...]:
+    """Return all rules of the other texts, and the lines of their sections that are no rule's."""
+    return tuple(it for name in _TEXTS.values() for it in _passages_of(name))
+
+
+def _passages_of(name: str) -> Iterator[_Passage]:
+    """Yield the passages of one text: a rule is a list item, stands behind one, or is a row.
+
+    Whatever else stands in a section is a passage without an id: a row, or a whole paragraph.
+    """
+    text = re.sub(r"(?<=\. )(?=\*\*[A-Z]-\d)", "\n- ", document(name))
+    place, head, before = name, "", ""
+    for unit in _units(text):
+        head, before = head if before.startswith("|") else unit, unit
+        if heading := re.match(r"## (\d+)\. (.+)", unit):
+            place = f"{name}, section {heading[1]}: {heading[2]}"
+        elif rule := re.match(r"(?:- |\| )\**([DFGSW]-\d+[a-z]?)\b\**\s", unit):
+            told = f"{head}\n{unit}" if unit.startswith("|") else unit[rule.end() :]
+            yield _Passage(rule[1], place, told)
+        else:
+            yield _Passage("", place, unit)
+
+
+@cache
+def _codes() -> tuple[str, ...]:
+    """Return the codes that the texts list and that are no reasons of the kernel."""
+    listed = [it.text for it in _passages() if it.id in _CODES or it.place in _CODES]
+    names = dict.fromkeys(re.findall(r"(?:[,:/|] |^)`([a-z_]+)`", "\n".join(listed), re.MULTILINE))
+    return tuple(it for it in names if it not in set(map(str, Reason)))
 
 
 def _entries() -> dict[str, str]:
@@ -119,15 +200,30 @@ def _listed() -> Iterator[str]:
     yield "Reasons for a refusal:"
     yield ""
     yield from wrap(" ".join(Reason), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    for letter, name in _TEXTS.items():
+        ids = [it.id for it in _passages() if it.id.startswith(letter)]
+        yield from ("", f"Rules of {name}:", "")
+        yield from wrap(
+            " ".join(ids),
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_on_hyphens=False,
+        )
+    yield from ("", "Codes of answers and errors:", "")
+    yield from wrap(" ".join(_codes()), _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _unknown(asked: str) -> str:
-    names = [*(rule.id for rule in specification().rules), *map(str, Reason)]
+    names = [*(rule.id for rule in specification().rules), *map(str, Reason), *_codes()]
+    names += [it.id for it in _passages() if it.id]
     titles = {rule.title: rule.id for rule in specification().rules}
+    if letter := re.match(r"[A-Z]-", _name(asked)):
+        names = [it for it in names if it.startswith(letter[0])]
     near = [titles.get(it, it) for it in _near(_name(asked), asked, [*names, *titles])]
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "all are listed by"
     end = "" if near else " turnlock explain"
-    return f"there is no rule and no reason {harmless(asked, limit=80)!r}; {hint}{end}"
+    return f"there is no rule, reason or code {harmless(asked, limit=80)!r}; {hint}{end}"
 
 
 def _near(name: str, asked: str, names: list[str]) -> list[str]:
