@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -13,6 +14,14 @@ from .sessions import on_terminal
 EXAMPLE = ROOT / "examples" / "first-agent"
 PAGE = (ROOT / "docs" / "first-agent.md").read_text(encoding="utf-8")
 RUN = ("--db", "agent.db", "--tools", "tools.py", "--record", "model.jsonl#bills")
+
+
+def _alike(shown: str) -> str:
+    """Leave out what differs each time: ids of workers, seconds, and who approved."""
+    told = re.sub(r"w/[0-9a-f]{14}", "w/WORKER", shown)
+    told = re.sub(r"^ *\d+\.\d{3}", "SECONDS", told, flags=re.MULTILINE)
+    told = re.sub(r"by \S+ at the terminal", "by PERSON at the terminal", told)
+    return re.sub("─+", "─", told)
 
 
 def test_the_page_shows_the_files_of_the_example() -> None:
@@ -31,6 +40,9 @@ def test_killed_in_the_middle_of_the_payment_it_pays_once(tmp_path: Path) -> Non
     first.until(lambda: ledger.exists() and ledger.read_text() != "", "the payment")
     os.kill(first.process.pid, signal.SIGKILL)
     assert first.ends() == -signal.SIGKILL
+
+    shown = turnlock("show", "agent", "--db", str(tmp_path / "agent.db"))
+    assert _alike(shown.output.strip()) in _alike(PAGE)
 
     second = on_terminal(*RUN, cwd=tmp_path)
     second.says("is in doubt")
