@@ -33,7 +33,15 @@ from .entries import Finding
 from .posting import Unreadable
 from .rows import STRANGE
 from .sqlite_check import check
-from .sqlite_file import acquaint, check_file, check_place, failed, make_private, sync_folder
+from .sqlite_file import (
+    acquaint,
+    check_file,
+    check_place,
+    failed,
+    make_private,
+    refused,
+    sync_folder,
+)
 from .sqlite_guard import beside, opened_alone
 from .sqlite_heads import HEADS
 from .sqlite_posts import set_aside
@@ -309,9 +317,6 @@ def _told(target: Path) -> Generator[None]:
             f"backup {target}: there is a file already; give another path, or --force"
         ) from error
     except OSError as error:
-        raise JournalError(
-            f"journal {target}: it cannot be written ({error.strerror or error}); give this user"
-            " the right to write its folder, or another path"
-        ) from error
+        raise refused(target, "written", error) from error
     except STRANGE as error:
         raise JournalError(f"journal {target}: it cannot be written ({error})") from error

@@ -5,6 +5,7 @@ What is not whole is never made anew. Its tables are in `sqlite_schema`, its row
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -68,7 +69,7 @@ def open_writer(
     except STRANGE as error:  # SQLite's message repeats the garbage that it has met
         raise strange(str(path), error) from error
     except OSError as error:
-        raise JournalError(f"journal {path}: it cannot be opened ({error}); see to that") from error
+        raise refused(path, "opened", error) from error
     return connection
 
 
@@ -283,6 +284,14 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("PRAGMA user_version = 0")  # whoever may not write is told now
     connection.execute("ROLLBACK")
+
+
+def refused(path: Path, what: str, error: OSError) -> JournalError:
+    """Return the error for a file that the system did not let be made, opened or written."""
+    fix = "give this user the right to write its folder, or another path"
+    if error.errno == errno.ENOSPC:
+        _, fix = _TOLD[sqlite3.SQLITE_FULL]
+    return JournalError(f"journal {path}: it cannot be {what} ({error.strerror or error}); {fix}")
 
 
 _PRIMARY: Final = 0xFF

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -214,12 +216,30 @@ def test_a_file_that_may_not_be_read_is_told() -> None:
 
 
 def test_a_folder_that_may_not_be_written_is_told() -> None:
-    """A new file cannot be made there."""
+    """A new file cannot be made there: the fix is named, and no file that we make for a moment."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
-        with somebody(), pytest.raises(JournalError, match="cannot be opened"):
-            opened(Path(folder) / "journal.db")
+        path = Path(folder) / "journal.db"
+        with somebody(), pytest.raises(JournalError) as told:
+            opened(path)
+        assert str(told.value) == (
+            f"journal {path}: it cannot be opened (Permission denied); give this user the right to"
+            " write its folder, or another path"
+        )
         Path(folder).chmod(0o755)
+
+
+def test_a_disk_without_room_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rights are no fix for it."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sqlite_file, "make_private", full)
+    with pytest.raises(JournalError, match=r"No space left on device\); free space there"):
+        opened(tmp_path / "journal.db")
 
 
 def test_a_cancelled_opening_leaves_nothing_open(tmp_path: Path) -> None:
