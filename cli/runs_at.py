@@ -10,13 +10,15 @@ from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import attrs
+import click
 
 from ..adapters.correlation import correlate_of
 from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery, Tick
-from ..models.errors import UnknownRun
+from ..models.errors import TurnlockError, UnknownRun
 from ..models.facts import Fact
 from ..models.run import Run
+from ..models.safe_text import harmless
 from ..models.sealed import ID
 from ..runtime.copying import moved_to
 from ..runtime.forking import FORKED
@@ -213,8 +215,10 @@ def with_runs(
         return with_journal(
             place.db or "", lambda journal: work(RunsOfJournal(journal)), read_only=read_only
         )
-    from .runs_of_server import asked  # noqa: PLC0415 - an extra's, where a server is asked
-
+    try:
+        from .runs_of_server import asked  # noqa: PLC0415 - an extra's, where a server is asked
+    except TurnlockError as error:
+        raise click.UsageError(harmless(str(error))) from error
     return ended(asked(place, work))
 
 

@@ -15,6 +15,7 @@ import click
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.run import OWN
 from ..models.safe_text import harmless, harmless_lines
+from ..runtime.errors import NoJournal
 from ..runtime.journal.places import shown_place
 from ..runtime.log import show_on
 from ..runtime.tools.toolbox import Toolbox
@@ -337,7 +338,7 @@ async def _serve(options: Options) -> int:
                     click.echo(
                         f"turnlock: ending; what runs has {options.settings.drain:g} s", err=True
                     )
-    except InvalidValue as error:
+    except (InvalidValue, NoJournal) as error:
         raise click.UsageError(harmless_lines(str(error))) from error
     except TurnlockError as error:
         raise click.ClickException(harmless_lines(str(error))) from error

@@ -62,7 +62,7 @@ def command(*, run_id: str | None, chat: tuple[str, str] | None, place: Place) -
         from ..tui.app import Console  # noqa: PLC0415 - an extra's
         from ..tui.sources import JournalSource, ServerSource, Source  # noqa: PLC0415 - likewise
     except TurnlockError as error:
-        raise click.ClickException(harmless(str(error))) from error
+        raise click.UsageError(harmless(str(error))) from error
 
     source: Source
     if place.url is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -223,6 +224,16 @@ def test_where_nobody_listens_is_wrong_usage_as_no_journal_is() -> None:
         missing = turnlock(*command, "--url", f"http://127.0.0.1:{port}")
         assert missing.exit_code == turnlock(*command, "--db", "/nowhere/a.db").exit_code == 2
         assert "is turnlock serve running there" in missing.output
+
+
+def test_without_the_extra_it_is_wrong_usage_as_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("turnlock.cli.runs_of_server", "turnlock.server.client"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    missing = turnlock("runs", "--url", "http://127.0.0.1:1")
+
+    assert missing.exit_code == 2
+    assert 'asking a server needs httpx: pip install "turnlock[client]"' in missing.output
 
 
 def test_a_journal_and_a_server_are_not_both_meant(

@@ -282,6 +282,14 @@ main(["serve", "--db", "memory:", "--agent", "agents.py"])
 """
 
 
+def test_what_is_no_journal_is_wrong_usage_as_elsewhere(folder: Path) -> None:
+    """As `turnlock runs` has it: a folder, and a folder that is not there."""
+    for db in (str(folder), str(folder / "none" / "a.db")):
+        done = turnlock("serve", "--db", db, "--port", "0")
+        assert (done.exit_code, turnlock("runs", "--db", db).exit_code) == (2, 2), done.output
+        assert f"journal {db}: it" in done.stderr
+
+
 def test_without_its_extra_it_says_what_to_install(folder: Path) -> None:
     """And nothing of it is loaded before it is asked for."""
     done = subprocess.run(

@@ -175,13 +175,13 @@ assert not [it for it in sys.modules if it.startswith(("textual.", "httpx", "sta
 sys.stdin = sys.stdout = type("T", (), {"isatty": lambda _: True, "write": print,
                                         "flush": lambda _: None})()
 tui.at_terminal = lambda: True
-tui.command.main(["--db", "x.db"], standalone_mode=False)
+tui.command.main(["--db", "x.db"])
 """
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert 'pip install "turnlock[tui]"' in ended.stderr
-    assert ended.returncode == 1
+    assert ended.returncode == 2
 
 
 def test_spelt_is_what_json_is() -> None:
