@@ -250,7 +250,7 @@ class ObservedPartner:
         self._beside, self._failed, self._ended = None, None, None
         self._interrupted = False
         if self._performed is None:
-            await self.sessions.restore(self._run_id)
+            await _told_here(self.sessions.restore(self._run_id))
         self.calls.asks_doubts = True
         await self._until(lambda: not self._doubts())
         self.calls.asks_doubts = False

@@ -47,6 +47,7 @@ _TURN: Final = 16
 """Characters of the id of a turn."""
 NOT_KNOWN: Final = "whether it happened is not known"
 _SAID: Final = {
+    "turnlock.adapters.codex.adapter": ("codex app-server: %s",),
     "turnlock.agent.delegating": ("%s of %r is in doubt",),
     "turnlock.runtime.ownership": ("run %r was let go while",),
 }

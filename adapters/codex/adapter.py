@@ -180,7 +180,7 @@ class CodexAdapter:
         try:
             return await self._start([*self._owner.command, SERVES], cwd=cwd, env=self._env)
         except NotStarted as error:
-            _log.warning("%s", error)
+            _log.warning("codex app-server: %s", error)
             told = "codex app-server cannot be started; the log says why"
             raise CommandRefused("runtime_unavailable", told) from error
 
