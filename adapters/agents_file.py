@@ -12,6 +12,8 @@ from typing import Final
 from ..agent.loop import Agent
 from ..models.errors import InvalidValue, shown
 from ..models.safe_text import harmless
+from ..runtime.tools.errors import said
+from ..runtime.tools.toolbox import line_of
 
 PLACE: Final = 300
 """Characters of a file's place that are shown."""
@@ -68,9 +70,11 @@ def _imported(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise _wrong(
-            path, f"raised while it was imported ({harmless(cause, limit=300)})", "mend it"
+            path,
+            f"raised while it was imported ({harmless(said(error), limit=300)})",
+            "mend it",
+            line=line_of(error, Path(module.__file__ or path)),
         ) from error
     except SystemExit as error:
         del sys.modules[name]
@@ -78,6 +82,7 @@ def _imported(path: Path) -> ModuleType:
             path,
             "has ended the process while it was imported",
             'put what it does behind if __name__ == "__main__"',
+            line=line_of(error, Path(module.__file__ or path)),
         ) from error
     finally:
         if folder in sys.path:
@@ -85,7 +90,7 @@ def _imported(path: Path) -> ModuleType:
     return module
 
 
-def _wrong(path: Path, cause: str, fix: str) -> InvalidValue:
+def _wrong(path: Path, cause: str, fix: str, *, line: str = "") -> InvalidValue:
     return InvalidValue(
-        place=f"agents of {harmless(str(path), limit=PLACE)!r}", cause=cause, fix=fix
+        place=f"agents of {harmless(str(path), limit=PLACE)!r}{line}", cause=cause, fix=fix
     )

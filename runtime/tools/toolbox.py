@@ -164,13 +164,13 @@ def run_file(path: Path, *, holds: str = "tools") -> ModuleType:
             del sys.modules[module.__name__]
         else:
             sys.modules[module.__name__] = before
-        line = _line_of(error, whole)
+        line = line_of(error, whole)
         message = f"{path}{line}: {said(error)}; put that right and start again"
         raise BadToolFile(message) from error
     return module
 
 
-def _line_of(error: BaseException, path: Path) -> str:
+def line_of(error: BaseException, path: Path) -> str:
     """Name the line of this file that the error comes from; where it leads elsewhere, say so."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f", line {error.lineno}"
