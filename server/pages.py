@@ -52,6 +52,7 @@ async def as_page(face: Face, asked: Asked) -> Response:
     """Answer with a page."""
     from starlette.responses import Response  # noqa: PLC0415 - an extra's
 
+    check_query(asked)
     first = await _first(face, asked)
     shown = [*first.shown]
     if first.next == first.head:
@@ -64,10 +65,21 @@ async def as_lines(face: Face, asked: Asked) -> Response:
     """Answer with lines: of a page, or without a limit of all that there is."""
     from starlette.responses import StreamingResponse  # noqa: PLC0415 - an extra's
 
+    check_query(asked)
     first, children = await _first(face, asked), await _children(face, asked)
     whole = "limit" not in asked.query
     lines = _lines(face.journal, asked.ids["run"], first, children=children, whole=whole)
     return StreamingResponse(lines, media_type=LINES)
+
+
+def check_query(asked: Asked) -> None:
+    """Raise `Problem` for a value that no answer at this path takes, of a page or of a stream.
+
+    A page follows nothing, and a stream has no limit: there the parameter means nothing.
+    """
+    for name in ("children", "diagnostics", "follow"):
+        asked.flag(name)
+    asked.number("limit", PAGE, most=PAGE)
 
 
 async def _first(face: Face, asked: Asked) -> Page:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ..runtime.journal.ledger import Cursor
 from .connections import transport_of
 from .face import Face
+from .pages import check_query
 from .problems import Problem
 from .routing import Asked, Endpoint, Role
 from .shown import Sent, Shown
@@ -33,6 +34,7 @@ LARGE: Final = 8 * 1024
 
 async def stream(face: Face, asked: Asked) -> Response:
     """Answer with a run's stream."""
+    check_query(asked)
     after = Cursor.read(after_of(asked))
     follow = "follow" not in asked.query or asked.flag("follow")
     subscription = face.hub.subscribe(

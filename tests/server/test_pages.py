@@ -121,6 +121,8 @@ def test_f_33_pages_of_any_size_are_the_whole(limits: list[int]) -> None:
         ("limit=0", 400, "bad_request"),
         ("limit=1001", 400, "bad_request"),
         ("children=2", 400, "bad_request"),
+        ("follow=abc", 400, "bad_request"),
+        ("diagnostics=on", 400, "bad_request"),
     ],
 )
 def test_s_71_what_is_no_cursor_and_what_is_ahead(query: str, status: int, code: str) -> None:

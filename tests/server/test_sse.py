@@ -204,8 +204,10 @@ def test_what_is_refused_before_a_stream_begins() -> None:
         async with served(written) as it:
             answer = await it.client.get("/v1/runs/other/events", headers=STREAM)
             assert (answer.status_code, answer.json()["title"]) == (404, "unknown_run")
-            answer = await it.client.get(PATH, params={"follow": "2"}, headers=STREAM)
-            assert (answer.status_code, answer.json()["title"]) == (400, "bad_request")
+            for name, value in (("follow", "2"), ("limit", "abc")):
+                answer = await it.client.get(PATH, params={name: value}, headers=STREAM)
+                assert (answer.status_code, answer.json()["title"]) == (400, "bad_request")
+                assert answer.json()["at"] == f"query.{name}"
             head = await it.client.head(PATH, headers=STREAM)
             assert (head.status_code, head.content) == (200, b"")
             assert head.headers["content-type"] == "text/event-stream"
