@@ -79,4 +79,7 @@ def main(db: str) -> int:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        print("usage: python examples/guards/alone.py agent.db", file=sys.stderr)
+        sys.exit(2)
     sys.exit(main(*sys.argv[1:]))

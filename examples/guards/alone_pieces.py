@@ -95,4 +95,7 @@ def main(db: str) -> None:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        print("usage: python examples/guards/alone_pieces.py agent.db", file=sys.stderr)
+        sys.exit(2)
     main(*sys.argv[1:])

@@ -67,4 +67,7 @@ def main(db: str) -> None:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        print("usage: python examples/guards/inbox_langgraph.py agent.db", file=sys.stderr)
+        sys.exit(2)
     main(*sys.argv[1:])

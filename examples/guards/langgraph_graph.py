@@ -78,4 +78,7 @@ def main(db: str) -> None:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        print("usage: python examples/guards/langgraph_graph.py agent.db", file=sys.stderr)
+        sys.exit(2)
     main(sys.argv[1])

@@ -99,6 +99,9 @@ def killed_in_the_tool(guard: Guard) -> None:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        print("usage: python examples/guards/langgraph_pay.py agent.db", file=sys.stderr)
+        sys.exit(2)
     with Guard.open(sys.argv[1]) as opened:
         approved_twice(opened)
         killed_in_the_tool(opened)

@@ -66,4 +66,10 @@ def booked(amount: str) -> int:
 
 
 if __name__ == "__main__":
+    if not sys.argv[3:]:
+        print(
+            "usage: python examples/guards/mcp_pay.py agent.db order-5 5 [OPTIONS OF THE GUARD]",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     asyncio.run(main(*sys.argv[1:]))

@@ -127,4 +127,7 @@ async def main(db: str) -> None:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        print("usage: python examples/guards/openai_pay.py agent.db", file=sys.stderr)
+        sys.exit(2)
     asyncio.run(main(*sys.argv[1:]))
