@@ -2,7 +2,7 @@
 
 Exit status everywhere: 0 only when all was well, 1 when a check failed, 2 for wrong usage or input
 of which nothing could be read; `check`, `run` and `verify` have more, which their help lists. A
-closed pipe and Ctrl-C end a command with 1, without a traceback.
+closed pipe and Ctrl-C end a command with 1, `verify` by Ctrl-C with 3, without a traceback.
 """
 
 from __future__ import annotations
@@ -90,10 +90,12 @@ class LazyGroup(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # click ends quietly: whoever read the output has seen enough
-            message = (
-                f"the output cannot be written ({error.strerror}); free space, or write elsewhere"
-            )
-            raise click.ClickException(message) from error
+            raise click.ClickException(not_written(error)) from error
+
+
+def not_written(error: OSError) -> str:
+    """Say that the output of a command is lost."""
+    return f"the output cannot be written ({error.strerror}); free space, or write elsewhere"
 
 
 def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -17,19 +19,21 @@ import attrs
 import click
 
 from ..models.errors import InvalidValue, TurnlockError
+from ..verification.errors import HarnessFailed
 from ..verification.findings import Finding, Profile
 from ..verification.regressions import file_name, written
 from ..verification.reports.baseline import Known, now_passing, read_baseline, to_baseline
 from ..verification.reports.html import to_html
 from ..verification.reports.json_report import to_json
 from ..verification.reports.junit import to_junit
-from ..verification.reports.report import Report
+from ..verification.reports.report import EXIT_STATUS, Report, Verdict
 from ..verification.reports.stories import OWN_COMMAND
 from ..verification.reports.terminal import to_text
 from ..verification.subjects.kernel import kernel_driver
 from ..verification.subjects.process import ProcessDriver
 from ..verification.subjects.subject import Capability, Driver
 from ..verification.techniques import NAMES, verify
+from .main import not_written
 from .replay_finding import replayed
 
 _HELP: Final = """Prove a kernel: our own, or any command that speaks the wire.
@@ -44,7 +48,7 @@ Exit status:
   0  every check holds
   1  a violation, or a baseline entry that now passes
   2  wrong usage
-  3  no verdict: the harness failed, or a technique could not be run
+  3  no verdict: the harness failed, a technique could not be run, or Ctrl-C
   4  the system under test is not deterministic
   5  the system under test crashed, hung, or answered what is no receipt
 """
@@ -117,48 +121,64 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Run the techniques, write what was asked for, and end with the status."""
     known = _known(baseline)
+    for file in (junit, html, json_file, write_baseline):
+        _try(file)
     driver = _driver(sut, capabilities, timeout=timeout, processes=processes)
-    if replay:
-        try:
-            sys.exit(replayed(replay, driver))
-        finally:
-            if driver is not None:
-                driver.close()
-    began, started = perf_counter(), datetime.now(UTC)
     try:
-        results, stops = verify(
-            driver,
-            profile=Profile(profile),
-            seed=seed,
-            progress=_tell,
-            only=only or NAMES,
-        )
-        report = Report(
-            subject=driver.name if driver else "turnlock",
-            profile=Profile(profile),
-            seed=seed,
-            versions=_versions(),
-            started=started.isoformat(timespec="seconds"),
-            seconds=perf_counter() - began,
-            command=shlex.join(["turnlock", *sys.argv[1:]]),
-            results=results,
-            stops=stops,
-            known=tuple(entry.fingerprint for entry in known),
-            stdio=driver.name if driver else OWN_COMMAND,
-        )
-        if known and not stops:
-            passing = now_passing(known, results, driver or kernel_driver())
-            report = attrs.evolve(report, now_passing=passing)
+        with _or_no_verdict():
+            if replay:
+                sys.exit(replayed(replay, driver))
+            began, started = perf_counter(), datetime.now(UTC)
+            results, stops = verify(
+                driver,
+                profile=Profile(profile),
+                seed=seed,
+                progress=_tell,
+                only=only or NAMES,
+            )
+            report = Report(
+                subject=driver.name if driver else "turnlock",
+                profile=Profile(profile),
+                seed=seed,
+                versions=_versions(),
+                started=started.isoformat(timespec="seconds"),
+                seconds=perf_counter() - began,
+                command=shlex.join(["turnlock", *sys.argv[1:]]),
+                results=results,
+                stops=stops,
+                known=tuple(entry.fingerprint for entry in known),
+                stdio=driver.name if driver else OWN_COMMAND,
+            )
+            if known and not stops:
+                passing = now_passing(known, results, driver or kernel_driver())
+                report = attrs.evolve(report, now_passing=passing)
+            click.echo(to_text(report))
+            _write(junit, lambda: to_junit(report))
+            _write(html, lambda: to_html(report, drawn=drawn))
+            _write(json_file, lambda: to_json(report))
+            _write(write_baseline, lambda: to_baseline(report.violations))
+            _keep(findings, report)
     finally:
         if driver is not None:
             driver.close()
-    click.echo(to_text(report))
-    _write(junit, lambda: to_junit(report))
-    _write(html, lambda: to_html(report, drawn=drawn))
-    _write(json_file, lambda: to_json(report))
-    _write(write_baseline, lambda: to_baseline(report.violations))
-    _keep(findings, report)
     sys.exit(report.exit_status)
+
+
+class _NoVerdict(click.ClickException):
+    exit_code = EXIT_STATUS[Verdict.HARNESS_FAILED]
+
+
+@contextmanager
+def _or_no_verdict() -> Generator[None]:
+    """End what was interrupted, or cannot be told, as no verdict: 1 would say a violation."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _NoVerdict("interrupted: there is no verdict; run it again") from None
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise  # whoever read the output has seen enough
+        raise _NoVerdict(not_written(error)) from error
 
 
 def drawn(finding: Finding) -> str:
@@ -188,7 +208,13 @@ def _driver(
     if not words:
         raise click.UsageError("--sut is empty; give the command that speaks the wire")
     declared = frozenset(map(Capability, capabilities))
-    return ProcessDriver(words, timeout=timeout, processes=processes, capabilities=declared)
+    try:
+        driver = ProcessDriver(words, timeout=timeout, processes=processes, capabilities=declared)
+        driver.start()
+    except (InvalidValue, HarnessFailed) as error:
+        what = "" if isinstance(error, InvalidValue) else "sut "
+        raise click.UsageError(f"--{what}{error}") from error
+    return driver
 
 
 def _known(baseline: Path | None) -> tuple[Known, ...]:
@@ -223,11 +249,27 @@ def _keep(folder: Path | None, report: Report) -> None:
         click.echo(f"kept: {file}")
 
 
-def _write(file: Path | None, text: Callable[[], str]) -> None:
-    if file is None:
+def _try(file: Path | None) -> None:
+    """Refuse a file that cannot be written before an hour is spent on what it is to hold."""
+    if file is None or (file.exists() and not file.is_file()):  # a pipe is opened once
         return
+    new = not file.exists()
+    with _told_of(file), file.open("ab"):
+        pass
+    if new:
+        file.unlink()
+
+
+def _write(file: Path | None, text: Callable[[], str]) -> None:
+    if file is not None:
+        with _told_of(file):
+            file.write_text(text(), encoding="utf-8")
+
+
+@contextmanager
+def _told_of(file: Path) -> Generator[None]:
     try:
-        file.write_text(text(), encoding="utf-8")
+        yield
     except OSError as error:
         raise click.UsageError(f"{file} cannot be written ({error.strerror})") from error
 

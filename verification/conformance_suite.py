@@ -20,11 +20,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 import attrs
 import pytest
 
+from ..models.errors import shown
 from .errors import HarnessFailed
 from .findings import Finding, Profile, Result, Status
 from .judging import VISIBLE, not_judged, together, why_broken, why_not_judged
@@ -43,12 +44,17 @@ BLACK_BOX: Final = tuple(technique.name for technique in TECHNIQUES if technique
 """The techniques that need no view inside: those that a suite can run."""
 
 
+Tell: TypeAlias = Callable[[Finding], str]
+"""Tells a finding as a story, and how it is played again."""
+
+
 @attrs.frozen
 class _Outcome:
     """What the techniques came to, and those that came to nothing."""
 
     results: tuple[Result, ...]
     stops: tuple[Stop, ...]
+    tell: Tell
 
     @property
     def stopped(self) -> str:
@@ -119,7 +125,10 @@ class ConformanceSuite:
         """Return the driver of the system under test, one for the whole class."""
         stash = _class_of(request).stash
         if _DRIVER not in stash:
-            stash[_DRIVER] = _driver(self)
+            try:
+                stash[_DRIVER] = _driver(self)
+            except HarnessFailed as failure:
+                pytest.fail(str(failure), pytrace=False)
             _class_of(request).addfinalizer(stash[_DRIVER].close)
         return stash[_DRIVER]
 
@@ -135,7 +144,11 @@ class ConformanceSuite:
         What fails in here is an error of the item, not its failure: it is the kit's own.
         """
         if isinstance(turnlock_item, Path):
-            return partial(_hold_regression, read_regression(turnlock_item), turnlock_driver)
+            regression, tell = (
+                read_regression(turnlock_item),
+                _tell(turnlock_driver, request.config),
+            )
+            return partial(_hold_regression, regression, turnlock_driver, tell)
         stash = _class_of(request).stash
         if _OUTCOME not in stash:
             stash[_OUTCOME] = _checked(turnlock_driver, request.config, self.techniques)
@@ -159,12 +172,29 @@ def _class_of(request: pytest.FixtureRequest) -> pytest.Class:
 
 
 def _driver(suite: ConformanceSuite) -> Driver:
-    made = suite.make_sut()
+    """Make the driver. Raises `HarnessFailed` where there is none, with what to do about it."""
+    made: object = suite.make_sut()
     if isinstance(made, str):
-        return ProcessDriver(made)
+        driver = ProcessDriver(made)
+        driver.start()
+        return driver
     if isinstance(made, Subject):
         return InProcess(lambda: _subject(suite), name=type(suite).__name__)
-    return made
+    if isinstance(made, Driver):
+        return made
+    lacks = [name for name in ("capabilities", "reset", "receive") if not hasattr(made, name)]
+    raise HarnessFailed(
+        f"{type(suite).__name__}.make_sut returned {shown(made)}, which is no system under test: "
+        f"it has no {' and no '.join(lacks)}; return a Subject, a Driver, or a command as text"
+    )
+
+
+def _tell(driver: Driver, config: pytest.Config) -> Tell:
+    """Tell findings of this system: a file that is too long to be shown is kept beside pytest's."""
+    command = driver.name if isinstance(driver, ProcessDriver) else ""
+    cache: pytest.Cache | None = getattr(config, "cache", None)
+    folder = None if cache is None else cache.mkdir("turnlock")
+    return partial(told, command=command, folder=folder)
 
 
 def _subject(suite: ConformanceSuite) -> Subject:
@@ -186,7 +216,7 @@ def _checked(driver: Driver, config: pytest.Config, techniques: tuple[str, ...])
         )
     if session is not None:
         session.add(results)
-    return _Outcome(results, stops)
+    return _Outcome(results, stops, _tell(driver, config))
 
 
 def _profile(config: pytest.Config) -> Profile:
@@ -217,7 +247,7 @@ def _hold_rule(rule_id: str, outcome: _Outcome) -> None:
     findings = outcome.findings(rule_id)
     if findings:
         others = "".join(f"also: {printable(finding.message)}\n" for finding in findings[1:])
-        pytest.fail(f"{told(findings[0])}\n{others}", pytrace=False)
+        pytest.fail(f"{outcome.tell(findings[0])}\n{others}", pytrace=False)
     if not rule.visible:
         pytest.skip(f"receipts cannot show it: {rule.held}")
     if outcome.stopped:
@@ -239,7 +269,8 @@ def _hold_technique(name: str, outcome: _Outcome) -> None:
     result = next((one for one in outcome.results if one.technique == name), None)
     stop = next((one for one in outcome.stops if one.technique == name), None)
     if stop is not None and stop.finding is not None:
-        pytest.fail(f"{printable(outcome.stopped)}\n\n{told(stop.finding)}", pytrace=False)
+        said = printable(outcome.stopped)
+        pytest.fail(f"{said}\n\n{outcome.tell(stop.finding)}", pytrace=False)
     if result is None:
         pytest.fail(printable(outcome.stopped), pytrace=False)
     if result.status is Status.SKIPPED:
@@ -250,10 +281,10 @@ def _hold_technique(name: str, outcome: _Outcome) -> None:
         broken = ", ".join(dict.fromkeys(finding.rule for finding in result.findings))
         said = f"violated: {broken}; see the items of these rules\n{figures_text(result.figures)}\n"
         strays = [finding for finding in result.findings if finding.rule not in _RULE_IDS]
-        pytest.fail(printable(said) + "".join(map(told, strays)), pytrace=False)
+        pytest.fail(printable(said) + "".join(map(outcome.tell, strays)), pytrace=False)
 
 
-def _hold_regression(regression: Regression, driver: Driver) -> None:
+def _hold_regression(regression: Regression, driver: Driver, tell: Tell) -> None:
     finding = played_again(driver, regression.run, regression.script)
     if finding is not None:
-        pytest.fail(f"what was: {regression.message}\n\n{told(finding)}", pytrace=False)
+        pytest.fail(f"what was: {regression.message}\n\n{tell(finding)}", pytrace=False)

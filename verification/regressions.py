@@ -31,6 +31,8 @@ from .subjects.watched import watched
 
 FORMAT: Final = 1
 TECHNIQUE: Final = "regression"
+SHOWN_FILE: Final = 10_000
+"""Characters of a file that a failure shows whole."""
 _FIELDS: Final = {"format": int, "rule": str, "message": str, "run": dict}
 
 
@@ -60,15 +62,30 @@ def written(finding: Finding) -> str:
     return "".join(f"{json.dumps(line)}\n" for line in (header, *finding.script))
 
 
-def told(finding: Finding) -> str:
-    """Tell a finding as a story, and the file that keeps it from coming back."""
+def told(finding: Finding, *, command: str = "", folder: Path | None = None) -> str:
+    """Tell a finding as a story, and the file that keeps it from coming back.
+
+    `command` is the system under test, where it is a command. A file too long to be shown is
+    written into `folder`, where there is one.
+    """
+    text, name = written(finding), file_name(finding)
+    this = "this" if len(text) <= SHOWN_FILE else _kept(text, name, folder)
     lines = [
-        *finding_lines(finding),
+        *finding_lines(finding, command),
         "",
-        f"To keep it from coming back, commit this as tests/regressions/{file_name(finding)}",
+        f"To keep it from coming back, commit {this} as tests/regressions/{name}",
         'and name the folder in a ConformanceSuite: regressions = "tests/regressions"',
     ]
-    return printable("\n".join(lines)) + f"\n\n{written(finding)}"
+    shown = f"\n\n{text}" if this == "this" else "\n"
+    return printable("\n".join(lines)) + shown
+
+
+def _kept(text: str, name: str, folder: Path | None) -> str:
+    """Write a file that is too long to be shown where there is a folder, and say where it is."""
+    if folder is None:
+        return f"what turnlock.verification.written makes of it ({len(text):,} characters)"
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
 
 
 def read_regression(path: Path) -> Regression:

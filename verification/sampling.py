@@ -22,7 +22,7 @@ from .fuzz.technique import playable
 from .judging import not_counted
 from .rulebook.attribution import REASON_RULES
 from .subjects.subject import Driver, Raw, Script
-from .subjects.watched import no_answer
+from .subjects.watched import hangs, no_answer
 
 TECHNIQUE: Final = "sample"
 BATCH: Final = 5
@@ -81,6 +81,8 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         drawn = [first + draws.randbytes(MAX_STEPS * STEP_BYTES) for _ in range(BATCH)]
         sample.play(driver, [playable(driver, data) for data in drawn])
         progress(f"{sample.scripts} scripts, {sample.steps} steps")
+        if any(map(hangs, sample.findings.values())):
+            break
         enough = number + 1 >= len(RUNS) or NO_ANSWER in sample.findings
         if enough and perf_counter() - began > SECONDS[profile]:
             break
@@ -103,8 +105,11 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
 def _short(finding: Finding, driver: Driver, plays: int) -> Finding:
     """Make it shorter as a violation of the very same rule: each rule keeps its own.
 
-    But one that fails without what is suspected breaks whatever rule it breaks then.
+    But one that fails without what is suspected breaks whatever rule it breaks then. Where the
+    system hangs, it stays as it is: each trial would take the whole time limit.
     """
+    if hangs(finding):
+        return finding
     judge = judge_of(driver, finding)
 
     def same_rule(scripts: Iterable[Script]) -> list[Finding | None]:

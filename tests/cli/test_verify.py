@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from turnlock.cli import verify as under_test
 from turnlock.cli.main import main
 
 # A kernel behind a pipe, right but for what `change` does to each answer.
@@ -98,10 +100,9 @@ def test_a_system_that_is_not_deterministic_is_told_so(sut: dict[str, str]) -> N
     assert ended.exit_code == 4, ended.output
 
 
-@pytest.mark.parametrize("command", ["no-such-command-anywhere", f"{sys.executable} -c 'exit(3)'"])
-def test_a_system_that_does_not_answer_is_told_so(command: str) -> None:
+def test_a_system_that_does_not_answer_is_told_so() -> None:
     """Exit status 5."""
-    ended = verify("--only", "sample", "--sut", command)
+    ended = verify("--only", "sample", "--sut", f"{sys.executable} -c 'exit(3)'")
 
     assert ended.exit_code == 5, ended.output
 
@@ -112,6 +113,13 @@ def test_a_system_that_does_not_answer_is_told_so(command: str) -> None:
         (("--capability", "recover"), "--sut"),
         (("--sut", "node 'shim.js"), "quote"),
         (("--sut", " "), "empty"),
+        (("--sut", "no-such-command-anywhere"), "cannot be started (No such file"),
+        *(
+            (("--sut", "true", f"--timeout={it}"), "more than 0")
+            for it in ("0", "-1", "inf", "nan")
+        ),
+        (("--junit", "no/such/folder/v.xml"), "no/such/folder/v.xml cannot be written"),
+        (("--json", "/dev"), "--json"),
         (("--baseline", "no/such/file"), "no/such/file"),
         (("--selftest",), "No such option"),
         (("--profile", "slow"), "nightly"),
@@ -123,15 +131,58 @@ def test_wrong_usage_names_the_fix(arguments: tuple[str, ...], told: str) -> Non
 
     assert ended.exit_code == 2
     assert told in ended.output
+    assert "HOLDS" not in ended.output
 
 
-def test_a_report_that_cannot_be_written_costs_no_verdict() -> None:
-    """The verdict was printed before; then exit status 2 names the file."""
-    ended = verify("--only", "sample", "--junit", "no/such/folder/v.xml")
+def test_a_report_that_cannot_be_written_costs_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could be before, and no more: the verdict is printed, and exit status 2 names the file."""
+    report = tmp_path / "gone" / "v.xml"
+    report.parent.mkdir()
+    monkeypatch.setattr(under_test, "to_junit", lambda _: report.parent.rmdir() or "")
+
+    ended = verify("--only", "sample", "--junit", str(report))
 
     assert ended.exit_code == 2
     assert "HOLDS" in ended.output
-    assert "no/such/folder/v.xml" in ended.output
+    assert f"{report} cannot be written" in ended.output
+
+
+def test_trying_a_report_changes_nothing(tmp_path: Path) -> None:
+    """What stands there is kept until there is something to write, and nothing new is left."""
+    old, new = tmp_path / "old.xml", tmp_path / "new.json"
+    old.write_text("before", encoding="utf-8")
+
+    ended = verify("--junit", str(old), "--json", str(new), "--sut", "no-such-command-anywhere")
+
+    assert ended.exit_code == 2
+    assert old.read_text(encoding="utf-8") == "before"
+    assert not new.exists()
+
+
+def test_an_interrupt_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit status 3: there is no verdict."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(under_test, "verify", interrupted)
+    ended = verify("--only", "sample")
+
+    assert ended.exit_code == 3
+    assert "interrupted: there is no verdict" in ended.output
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_verdict_that_cannot_be_told_is_none() -> None:
+    """Exit status 3: all held, and 1 would say that something did not."""
+    command = [sys.executable, "-m", "turnlock", "verify", "--profile", "dev", "--only", "sample"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert done.returncode == 3
+    assert b"the output cannot be written (No space left on device)" in done.stderr
 
 
 def test_a_baseline_that_is_none_is_refused(tmp_path: Path) -> None:

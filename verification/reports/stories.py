@@ -117,7 +117,7 @@ def pasted(finding: Finding, command: str) -> tuple[str, ...]:
 
     Nothing where no receipt shows what is wrong: such a finding is about a state.
     """
-    if not differing(finding) and finding.got is not None:
+    if not (differing(finding) or finding.rule == NO_ANSWER or finding.got is None):
         return ()
     line = f"printf '%s\\n' {shlex.quote(request_line(finding))}"
     ours = command == OWN_COMMAND

@@ -13,7 +13,6 @@ from .headline import headline
 from .report import Report, Stop, Story, Violation
 from .stories import (
     BY_PART,
-    OWN_COMMAND,
     answered,
     differing,
     json_lines,
@@ -31,6 +30,10 @@ SEEN: Final = 5
 """So many findings are named below their story."""
 TOLD: Final = 8
 """So many places where an answer differs are named; all of them are marked."""
+WIDE: Final = 2_000
+"""So many characters of a line of JSON are shown."""
+PASTED: Final = 10_000
+"""Characters of a line to paste, at most; a longer one is a file to make."""
 
 
 def to_text(report: Report) -> str:
@@ -131,10 +134,10 @@ def _title(finding: Finding) -> str:
     return f"{finding.rule} {rule_called(finding.rule).title}".rstrip()
 
 
-def finding_lines(finding: Finding, command: str = OWN_COMMAND) -> Iterator[str]:
+def finding_lines(finding: Finding, command: str) -> Iterator[str]:
     """Tell one finding: the rule, what differs, the steps, expected and got; one line each.
 
-    `command` is the system under test, to paste the script into.
+    `command` is the system under test, to paste the script into; empty where it is none.
     """
     rule = rule_called(finding.rule)
     if rule.sentence:
@@ -144,21 +147,35 @@ def finding_lines(finding: Finding, command: str = OWN_COMMAND) -> Iterator[str]
     yield finding.message
     yield ""
     yield _about_the_script(finding)
-    yield f"   run {json.dumps(finding.run, ensure_ascii=False)}"
+    yield _cut(f"   run {json.dumps(finding.run, ensure_ascii=False)}")
     for step in steps(finding):
         at = f"at {step.at}: " if step.at else ""
-        yield f"{step.number:2}. {at}{step.sender}: {step.words}"
-        yield f"      {json.dumps(step.delivery, ensure_ascii=False)}"
+        yield _cut(f"{step.number:2}. {at}{step.sender}: {step.words}")
+        yield _cut(f"      {json.dumps(step.delivery, ensure_ascii=False)}")
         if step.receipt is not None and step.number < len(finding.script):
-            yield f"      {answered(step.receipt)}"
-    yield from _both_answers(finding)
+            yield _cut(f"      {answered(step.receipt)}")
+    yield from map(_cut, _both_answers(finding))
+    if command:
+        yield from _again(finding, command)
+
+
+def _again(finding: Finding, command: str) -> Iterator[str]:
+    """Tell how it is played again."""
     lines = pasted(finding, command)
-    if lines:
-        yield ""
-        yield "to see the answers, and to have them judged again:"
-        yield from lines
-    else:
+    if not lines:
         yield f"it shows in no receipt: turnlock verify --only {finding.technique} finds it again"
+        return
+    yield ""
+    if max(map(len, lines)) > PASTED:
+        yield f"the script has {max(map(len, lines)):,} characters, too many to paste:"
+        yield "verify --findings FOLDER keeps it as a file, verify --replay FILE judges it again"
+        return
+    yield "to see the answers, and to have them judged again:"
+    yield from lines
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDE else f"{line[:WIDE]}… ({len(line):,} characters)"
 
 
 def _about_the_script(finding: Finding) -> str:

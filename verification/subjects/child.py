@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Final, cast
 
-from ..errors import SubjectFailed
+from ..errors import HarnessFailed, SubjectFailed
 
 MAX_ANSWER: Final = 256 * 1024 * 1024
 """Bytes of one answer (K-6): a request of 64 MiB, whose effects repeat the arguments it brought."""
@@ -37,7 +37,7 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start the command, or raise `SubjectFailed`."""
+        """Start the command, or raise `HarnessFailed`: nobody was asked anything yet."""
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
                 command,
@@ -47,7 +47,10 @@ class Child:
                 start_new_session=True,  # so that what it starts in turn can be killed with it
             )
         except (OSError, ValueError) as error:
-            raise SubjectFailed(f"cannot be started: {error}") from error
+            raise HarnessFailed(
+                f"{command[0]!r} cannot be started ({getattr(error, 'strerror', None) or error}); "
+                "give a command that can be run, and its words as a shell would split them"
+            ) from error
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._answers: queue.Queue[bytes] = queue.Queue(LINES_AHEAD)
         self._tail = b""

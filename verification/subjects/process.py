@@ -8,6 +8,7 @@ one that fails.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 from collections import deque
@@ -17,7 +18,8 @@ from typing import Final, Self
 
 import msgspec
 
-from ..errors import SubjectFailed
+from ...models.errors import InvalidValue
+from ..errors import HarnessFailed, SubjectFailed
 from .answers import AnswerReader
 from .child import Child
 from .in_process import collector_paused
@@ -29,6 +31,8 @@ IN_FLIGHT: Final = 3
 """Requests that are sent to a process before the answer to the first is there."""
 TIMEOUT: Final = 60.0
 """Seconds in which one request must be answered."""
+LONGEST_TIMEOUT: Final = 86_400.0
+"""Seconds that it may be told to wait, at most: a day."""
 SHOWN_SCRIPT: Final = 600
 """Characters of a script that an error repeats; all of it stands in the error's `script`."""
 
@@ -44,9 +48,10 @@ class ProcessDriver:
     """The driver of a command; it starts when it is first needed, and then stays.
 
     `command` is a list of words, or a text that is split as a shell would. `timeout` is in seconds,
-    for each request of `batch` scripts; `processes` copies of the command share the requests. What
-    the command can do beside receiving is declared in `capabilities`. A command that failed is
-    stopped; the next `play` starts it again.
+    more than none and at most a day (otherwise `InvalidValue`), for each request of `batch`
+    scripts; `processes` copies of the command share the requests. What the command can do beside
+    receiving is declared in `capabilities`. A command that failed is stopped; the next `play`
+    starts it again.
     """
 
     def __init__(
@@ -59,6 +64,12 @@ class ProcessDriver:
         capabilities: frozenset[Capability] = frozenset(),
     ) -> None:
         """Remember how to start it."""
+        if math.isnan(timeout) or not 0 < timeout <= LONGEST_TIMEOUT:
+            raise InvalidValue(
+                place="timeout",
+                cause=f"{timeout:g} is no time to wait",
+                fix=f"give seconds: more than 0, at most {LONGEST_TIMEOUT:,.0f}",
+            )
         words = shlex.split(command) if isinstance(command, str) else list(command)
         self.name = shlex.join(words)
         self.capabilities = capabilities
@@ -78,11 +89,16 @@ class ProcessDriver:
         """Stop the command."""
         self.close()
 
+    def start(self) -> None:
+        """Start the command now. Raises `HarnessFailed` where it cannot be."""
+        self._children = self._started()
+
     def play(self, run: Raw, scripts: Sequence[Script]) -> list[list[Raw]]:
         """Play scripts, each on a fresh run, and return their receipts.
 
-        Raises `SubjectFailed` when the command cannot be started, ends, hangs, or answers what is
-        no answer; its message names which, and the script where it happens again.
+        Raises `SubjectFailed` when the command ends, hangs, or answers what is no answer; its
+        message names which, and the script where it happens again. Raises `HarnessFailed` when it
+        cannot be started.
         """
         batches = (scripts[at : at + self._batch] for at in range(0, len(scripts), self._batch))
         return [receipts for played in self.play_each(run, batches) for receipts in played]
@@ -129,7 +145,7 @@ class ProcessDriver:
         try:
             while len(children) < self._processes:
                 children.append(Child(self._words))
-        except SubjectFailed:
+        except HarnessFailed:
             self.close()
             raise
         return children

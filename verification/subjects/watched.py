@@ -94,10 +94,13 @@ class Watched:
     def _by_steps(self, run: Raw, script: Script, failure: SubjectFailed) -> list[Raw]:
         """Return the receipts of a script up to its crash: each start of it is played alone.
 
-        One by one and not by halves, because a hang then costs one time limit.
+        One by one and not by halves, because a hang then costs one time limit, and none again for
+        the step that is left when no other hangs.
         """
         receipts: list[Raw] = []
         for length in range(1, len(script) + 1):
+            if length == len(script) and HANGS in failure.how:
+                return [*receipts, {NO_ANSWER: failure.how}]
             try:
                 (receipts,) = self._driver.play(run, [script[:length]])
             except SubjectFailed as again:

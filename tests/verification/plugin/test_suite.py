@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +13,7 @@ from turnlock.verification import conformance_suite, sampling
 from turnlock.verification.alphabet.slices import DEV
 from turnlock.verification.conformance import technique as conformance
 from turnlock.verification.findings import Profile, Status
+from turnlock.verification.regressions import read_regression
 from turnlock.verification.rulebook import RULES
 from turnlock.verification.techniques import TECHNIQUES
 
@@ -184,6 +187,24 @@ def test_a_suite_without_make_sut_says_what_to_write(run_suite: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("None", "*make_sut returned None, which is no system under test: it has no capabilities*"),
+        ("Half()", "*which is no system under test: it has no reset; return a Subject*"),
+        ("'no-such-command-anywhere'", "*'no-such-command-anywhere' cannot be started (No such*"),
+    ],
+)
+def test_what_is_no_system_is_told_by_every_item(run_suite: Run, made: str, told: str) -> None:
+    """Nothing else is checked in its place, our own kernel least of all."""
+    half = "class Half:\n    capabilities, receive = (), None\n"
+    result = run_suite(half + RIGHT.replace("KernelSubject()", made))
+
+    assert result.parseoutcomes() == {"errors": len(RULES) + 1}
+    result.stdout.fnmatch_lines([told])
+    assert "Traceback" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(
     ("more", "told"),
     [
         ('regressions = "nowhere"', "no regressions at *nowhere*"),
@@ -196,6 +217,18 @@ def test_mistakes_in_the_class_are_told_at_collection(run_suite: Run, more: str,
     result.stdout.fnmatch_lines([f"*{told}"])
 
 
+WRONG_COMMAND = """
+import sys
+from turnlock.wire.stdio import serve
+
+class Sink:
+    def write(self, line):
+        sys.stdout.buffer.write(line.replace(b'"no_active_turn"', b'"turn_mismatch"'))
+    def flush(self):
+        sys.stdout.buffer.flush()
+
+serve(sys.stdin.buffer, Sink())
+"""
 KEPT = """
 {"format": 1, "rule": "K-21", "message": "it was empty", "run": {"run_id": "r"}}
 {"type": "open_turn", "now": 0.0, "turn_id": "T1", "calls": []}
@@ -210,6 +243,37 @@ def test_a_command_will_do_as_a_system(run_suite: Run, pytester: pytest.Pytester
     run_suite(f"import sys\n{source}", "-k", "regression").assert_outcomes(
         passed=1, deselected=len(RULES) + 1
     )
+
+
+def test_a_failure_is_judged_again_by_the_command_that_failed(
+    run_suite: Run, pytester: pytest.Pytester
+) -> None:
+    """And a system in this process by the file: our own kernel would answer in its place."""
+    pytester.makefile(".py", wrong=WRONG_COMMAND)
+    command = f"'{sys.executable} wrong.py'"
+    told = run_suite(RIGHT.replace("KernelSubject()", command)).stdout.str()
+    again = [line for line in told.splitlines() if "--replay" in line]
+    assert again
+    assert all(line.endswith(f"--sut {command}") for line in again)
+    done = subprocess.run(again[0], shell=True, capture_output=True, check=False)  # noqa: S602
+    assert (done.returncode, b"STILL VIOLATED" in done.stdout) == (1, True)
+
+    told = run_suite(theirs(STARTS_TWICE), "-k", "K-33").stdout.str()
+    assert "commit this as" in told
+    assert "turnlock verify" not in told
+    assert "turnlock stdio" not in told
+
+
+def test_a_long_failure_is_kept_as_a_file(run_suite: Run, pytester: pytest.Pytester) -> None:
+    """What nobody can read or paste is not printed."""
+    fault = """
+        if len(delivery.get("calls", ())) > 900:
+            receipt = {"accepted": False, "reason": "late", "facts": [], "effects": []}
+    """
+    told = run_suite(theirs(fault, techniques='("edges",)'), "-k", "K-56 or K-21 or edges").outlines
+    (kept,) = {line.split()[7] for line in told if "keep it from coming back" in line}
+    assert read_regression(pytester.path / kept).script[0]["type"] == "open_turn"
+    assert max(map(len, told)) < 3_000
 
 
 PROBE = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -14,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from turnlock.verification.errors import SubjectFailed
+from turnlock.models.errors import InvalidValue
+from turnlock.verification.errors import HarnessFailed, SubjectFailed
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.oracle.reading import canonical
 from turnlock.verification.subjects import child
@@ -241,11 +243,21 @@ def test_what_fails_only_in_company_is_told_apart() -> None:
     assert failure.value.script is None
 
 
-def test_a_command_that_is_not_there_is_a_failure_of_the_subject() -> None:
+def test_a_command_that_is_not_there_is_no_failure_of_the_subject() -> None:
+    """Nobody was asked anything: no kernel is blamed for a name that was mistyped."""
     told = ProcessDriver(["/no/such/command", "--flag"])
 
-    with pytest.raises(SubjectFailed, match=r"cannot be started: .*No such file"):
-        told.play(RUN, [[TICK]])
+    for begin in (told.start, lambda: told.play(RUN, [[TICK]])):
+        with pytest.raises(HarnessFailed, match=r"cannot be started \(No such file") as failed:
+            begin()
+        assert not isinstance(failed.value, SubjectFailed)
+
+
+@pytest.mark.parametrize("timeout", [0.0, -1.0, math.inf, math.nan, 1e9])
+def test_what_is_no_time_to_wait_is_refused(timeout: float) -> None:
+    """Waiting for none would say of a right system that it hangs."""
+    with pytest.raises(InvalidValue, match="give seconds: more than 0, at most 86,400"):
+        driver(timeout=timeout)
 
 
 def test_a_long_script_is_shown_in_part() -> None:

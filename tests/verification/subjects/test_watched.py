@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from turnlock.verification.reports.html import to_html
 from turnlock.verification.reports.junit import to_junit
 from turnlock.verification.reports.report import Report, Verdict
 from turnlock.verification.reports.terminal import to_text
+from turnlock.verification.subjects import process
+from turnlock.verification.subjects.child import Child
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.process import ProcessDriver
 from turnlock.verification.subjects.subject import Capability, Driver, Raw
@@ -240,6 +243,26 @@ def test_what_is_left_after_a_crash_is_named_as_not_done() -> None:
     assert made.techniques["not done"] == ("conformance", "guided")
     assert headline(made).endswith("; not done: conformance, guided; stopped: sample")
     assert "not run, since sample was stopped: crashed or timed out" in to_text(made)
+
+
+@pytest.mark.parametrize("technique", ["sample", "edges"])
+def test_a_system_that_answers_nothing_is_waited_for_three_times(
+    monkeypatch: pytest.MonkeyPatch, technique: str
+) -> None:
+    """With the request, with its first script, and with that script's first step."""
+    started: list[Sequence[str]] = []
+
+    class Counted(Child):
+        def __init__(self, command: Sequence[str]) -> None:
+            started.append(command)
+            super().__init__(command)
+
+    monkeypatch.setattr(process, "Child", Counted)
+    with ProcessDriver([sys.executable, "-c", "input(); input()"], timeout=0.5) as driver:
+        made = verified(driver, technique)
+
+    assert made.exit_status == 5
+    assert len(started) <= 3
 
 
 def test_a_crash_can_be_kept_as_a_regression(tmp_path: Path) -> None:
