@@ -144,7 +144,7 @@ def candidates_of(
     A recorded conversation is replayed when it is asked for; what fails then goes to the tally.
     """
     if source.kind is Kind.LOG:
-        return _logged(source)
+        return _logged(source, problems)
     found = read_recording(source.file, problems, source.numbered).conversations
     return {
         one.run_id: Candidate(len(one.turns), partial(_replayed, one, settings, tally))
@@ -152,9 +152,14 @@ def candidates_of(
     }
 
 
-def _logged(source: Source) -> dict[str, Candidate]:
+def _logged(source: Source, problems: Problems) -> dict[str, Candidate]:
+    def torn(line: int, cause: str) -> None:
+        problems.add(
+            file=source.file, line=line, cause=cause, fix="what is whole before it was read"
+        )
+
     try:
-        recordings = read_recordings(source.lines(), name=source.file)
+        recordings = read_recordings(source.lines(), name=source.file, torn=torn)
     except InvalidValue as error:
         raise Unreadable(harmless(str(error))) from error
     if not recordings:

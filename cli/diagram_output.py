@@ -27,8 +27,8 @@ EXIT_STATUS: Final = """
 \b
 Exit status:
   0  drawn; with --check, the file is what would be drawn
-  1  with --check, the file differs or is missing; or part of FILE could not be read, or a check of
-     the replay failed (the rest was drawn)
+  1  with --check, the file differs or is missing; or FILE breaks off, a part of a recording could
+     not be read, or a check of the replay failed (the rest was drawn)
   2  wrong usage, or nothing to draw could be read
   3  a library that draws is missing or failed; the message says what to install
 """

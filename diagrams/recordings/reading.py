@@ -9,7 +9,7 @@ are those that the kernel returned (K-3). Receipts are believed: `turnlock check
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
 from ...engine.effects import owed_since
@@ -29,10 +29,13 @@ from .recording import Moment, Recording
 T = TypeVar("T")
 
 
-def read_recordings(lines: Iterable[bytes], *, name: str) -> tuple[Recording, ...]:
+def read_recordings(
+    lines: Iterable[bytes], *, name: str, torn: Callable[[int, str], object] | None = None
+) -> tuple[Recording, ...]:
     """Read a log, each line with its line feed, and return its runs, the first to appear first.
 
-    `name` is what messages call the log. Raises `InvalidValue` with the line in its place
+    `name` is what messages call the log. `torn` is told where the log breaks off, by line and
+    cause: what stands there is left out. Raises `InvalidValue` with the line in its place
     (``name:12``) for what is no line of a log, and for a fact that cannot have happened there.
     """
     reader, runs = LogReader(), _Runs()
@@ -44,6 +47,10 @@ def read_recordings(lines: Iterable[bytes], *, name: str) -> tuple[Recording, ..
         within = error.place if column is None else f"column {column}"
         place = f"{name}:{reader.line} {within}".rstrip()
         raise InvalidValue(place=place, cause=error.cause, fix=error.fix) from None
+    if torn is not None and reader.torn:
+        torn(reader.line, "the log breaks off inside this line")
+    for run_id in runs.torn() if torn is not None else ():
+        torn(reader.line, f"the log breaks off inside a commit of run {shown(run_id)}")
     return tuple(run.recording() for run in runs.found.values())
 
 
@@ -80,6 +87,12 @@ class _Runs:
                 except InvalidValue as error:
                     raise error.inside(f"{entry.place}[{place}]") from None
 
+    def torn(self) -> Iterator[str]:
+        """Yield the ids of the runs whose last commit is not whole."""
+        for (_, run_id), run in self.found.items():
+            if isinstance(run, _Facts) and run.torn:
+                yield run_id
+
     def _of(self, form: str, run: Run, begin: Callable[[Run], T]) -> T:
         known: Any = self.found
         return cast("T", known.setdefault((form, run.run_id), begin(run)))
@@ -95,6 +108,11 @@ class _Facts:
         self._state = State(run)
         self._commit: list[Fact] = []
         self._moments: list[Moment] = []
+
+    @property
+    def torn(self) -> bool:
+        """Whether a commit has begun that has not ended."""
+        return bool(self._commit)
 
     def take(self, told: Fact | Diagnostic) -> None:
         """Take the next line. Raises `InvalidValue` for a fact that cannot have happened."""

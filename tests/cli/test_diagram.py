@@ -260,6 +260,25 @@ def test_receipts_tell_what_was_refused(tmp_path: Path) -> None:
         assert ("already_started" in drawn) is refused
 
 
+@pytest.mark.parametrize("picture", ["run", "coverage"])
+def test_a_log_that_breaks_off_is_drawn_and_told(tmp_path: Path, picture: str) -> None:
+    """Inside a line, or inside a commit: what was lost is not lost in silence."""
+    facts, exchanges = journal()
+    commits = [json.loads(fact)["commit"] for fact in facts if "commit" in fact]
+    inside = next(at for at, last in enumerate(commits) if last > at + 1)
+    for log, told in (
+        ("\n".join((*facts, facts[-1][:20])), "breaks off inside this line"),
+        ("\n".join((*exchanges, '{"delivery"')), "breaks off inside this line"),
+        ("".join(f"{fact}\n" for fact in facts[: inside + 1]), "breaks off inside a commit of run"),
+    ):
+        file = write(tmp_path, log.encode())
+        ended = turnlock("diagram", picture, file)
+        number = len(log.splitlines())
+        assert (ended.exit_code, told in ended.stderr) == (1, True), ended.output
+        assert f"{file}:{number}: the log" in ended.stderr
+        assert ended.stdout
+
+
 def test_a_broken_log_names_its_line(tmp_path: Path) -> None:
     facts, _ = journal()
     file = write(tmp_path, "\n".join((facts[0], "", "nonsense", facts[1], "")).encode())
