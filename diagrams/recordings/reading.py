@@ -29,8 +29,12 @@ from .recording import Moment, Recording
 T = TypeVar("T")
 
 
+def _left_out(line: int, cause: str) -> None:
+    """Tell nobody."""
+
+
 def read_recordings(
-    lines: Iterable[bytes], *, name: str, torn: Callable[[int, str], object] | None = None
+    lines: Iterable[bytes], *, name: str, torn: Callable[[int, str], object] = _left_out
 ) -> tuple[Recording, ...]:
     """Read a log, each line with its line feed, and return its runs, the first to appear first.
 
@@ -47,9 +51,9 @@ def read_recordings(
         within = error.place if column is None else f"column {column}"
         place = f"{name}:{reader.line} {within}".rstrip()
         raise InvalidValue(place=place, cause=error.cause, fix=error.fix) from None
-    if torn is not None and reader.torn:
+    if reader.torn:
         torn(reader.line, "the log breaks off inside this line")
-    for run_id in runs.torn() if torn is not None else ():
+    for run_id in runs.torn():
         torn(reader.line, f"the log breaks off inside a commit of run {shown(run_id)}")
     return tuple(run.recording() for run in runs.found.values())
 

@@ -140,8 +140,12 @@ def test_a_report_that_cannot_be_written_costs_no_verdict(
     """It could be before, and no more: the verdict is printed, and exit status 2 names the file."""
     report = tmp_path / "gone" / "v.xml"
     report.parent.mkdir()
-    monkeypatch.setattr(under_test, "to_junit", lambda _: report.parent.rmdir() or "")
 
+    def gone_meanwhile(_: object) -> str:
+        report.parent.rmdir()
+        return ""
+
+    monkeypatch.setattr(under_test, "to_junit", gone_meanwhile)
     ended = verify("--only", "sample", "--junit", str(report))
 
     assert ended.exit_code == 2
