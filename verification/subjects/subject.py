@@ -69,7 +69,6 @@ class Explorable(Subject, Protocol):
         ...
 
 
-@runtime_checkable
 class Driver(Protocol):
     """Plays whole scripts on a system under test, in this process or behind a pipe.
 
