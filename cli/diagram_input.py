@@ -155,7 +155,7 @@ def candidates_of(
 def _logged(source: Source, problems: Problems) -> dict[str, Candidate]:
     def torn(line: int, cause: str) -> None:
         problems.add(
-            file=source.file, line=line, cause=cause, fix="what is whole before it was read"
+            file=source.file, line=line, cause=cause, fix="it was drawn without; give the whole log"
         )
 
     try:

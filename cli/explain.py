@@ -92,7 +92,7 @@ def _explained(asked: str) -> Iterator[str]:
             yield from _plain(_entries()[f"{rule.id} {rule.title}"].partition("\n\n")[2])
             return
     for passage in _passages():
-        if name == passage.id:
+        if passage.id and name == passage.id:
             yield from (passage.id, passage.place, "", *_plain(passage.text))
             return
     if name in _codes():
@@ -116,11 +116,11 @@ def _code(name: str) -> Iterator[str]:
 def _name(asked: str) -> str:
     """Return the id of what is asked for, as the text writes it, if it is written any known way."""
     words = asked.strip().lower()
-    if number := re.fullmatch(r"k?[- ]?(\d+)", words):
+    if number := re.fullmatch(r"k?[- ]?(\d{1,4})", words):
         return f"K-{int(number[1])}"
-    if number := re.fullmatch(r"(?:section|§)\s*(\d+)", words):
+    if number := re.fullmatch(r"(?:section|§)\s*(\d{1,4})", words):
         return f"section {int(number[1])}"
-    if elsewhere := re.fullmatch(r"([dfgsw])[- ]?(\d+)([a-z]?)", words):
+    if elsewhere := re.fullmatch(r"([dfgsw])[- ]?(\d{1,4})([a-z]?)", words):
         return f"{elsewhere[1].upper()}-{int(elsewhere[2])}{elsewhere[3]}"
     return re.sub(r"[\s-]+", "_", words)
 

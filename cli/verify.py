@@ -27,7 +27,7 @@ from ..verification.reports.html import to_html
 from ..verification.reports.json_report import to_json
 from ..verification.reports.junit import to_junit
 from ..verification.reports.report import EXIT_STATUS, Report, Verdict
-from ..verification.reports.stories import OWN_COMMAND
+from ..verification.reports.stories import OWN_COMMAND, printable
 from ..verification.reports.terminal import to_text
 from ..verification.subjects.kernel import kernel_driver
 from ..verification.subjects.process import ProcessDriver
@@ -55,6 +55,25 @@ Exit status:
 
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+
+
+class _NoVerdict(click.ClickException):
+    exit_code = EXIT_STATUS[Verdict.HARNESS_FAILED]
+
+
+@contextmanager
+def _or_no_verdict() -> Generator[None]:
+    """End what was interrupted, or cannot be told, as no verdict: 1 would say a violation."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _NoVerdict("interrupted: there is no verdict; run it again") from None
+    except HarnessFailed as error:
+        raise _NoVerdict(printable(str(error))) from error
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise  # whoever read the output has seen enough
+        raise _NoVerdict(not_written(error)) from error
 
 
 @click.command("verify", help=_HELP, short_help="Prove a kernel: ours, or yours.")
@@ -102,6 +121,7 @@ _FOLDER: Final = click.Path(file_okay=False, path_type=Path)
     help="Play this finding again and nothing else: a file, or - for a line that a report shows;"
     " may be repeated.",
 )
+@_or_no_verdict()
 def command(  # noqa: PLR0913 - one parameter an option
     *,
     sut: str | None,
@@ -125,60 +145,42 @@ def command(  # noqa: PLR0913 - one parameter an option
         _try(file)
     driver = _driver(sut, capabilities, timeout=timeout, processes=processes)
     try:
-        with _or_no_verdict():
-            if replay:
-                sys.exit(replayed(replay, driver))
-            began, started = perf_counter(), datetime.now(UTC)
-            results, stops = verify(
-                driver,
-                profile=Profile(profile),
-                seed=seed,
-                progress=_tell,
-                only=only or NAMES,
-            )
-            report = Report(
-                subject=driver.name if driver else "turnlock",
-                profile=Profile(profile),
-                seed=seed,
-                versions=_versions(),
-                started=started.isoformat(timespec="seconds"),
-                seconds=perf_counter() - began,
-                command=shlex.join(["turnlock", *sys.argv[1:]]),
-                results=results,
-                stops=stops,
-                known=tuple(entry.fingerprint for entry in known),
-                stdio=driver.name if driver else OWN_COMMAND,
-            )
-            if known and not stops:
-                passing = now_passing(known, results, driver or kernel_driver())
-                report = attrs.evolve(report, now_passing=passing)
-            click.echo(to_text(report))
-            _write(junit, lambda: to_junit(report))
-            _write(html, lambda: to_html(report, drawn=drawn))
-            _write(json_file, lambda: to_json(report))
-            _write(write_baseline, lambda: to_baseline(report.violations))
-            _keep(findings, report)
+        if replay:
+            sys.exit(replayed(replay, driver))
+        began, started = perf_counter(), datetime.now(UTC)
+        results, stops = verify(
+            driver,
+            profile=Profile(profile),
+            seed=seed,
+            progress=_tell,
+            only=only or NAMES,
+        )
+        report = Report(
+            subject=driver.name if driver else "turnlock",
+            profile=Profile(profile),
+            seed=seed,
+            versions=_versions(),
+            started=started.isoformat(timespec="seconds"),
+            seconds=perf_counter() - began,
+            command=shlex.join(["turnlock", *sys.argv[1:]]),
+            results=results,
+            stops=stops,
+            known=tuple(entry.fingerprint for entry in known),
+            stdio=driver.name if driver else OWN_COMMAND,
+        )
+        if known and not stops:
+            passing = now_passing(known, results, driver or kernel_driver())
+            report = attrs.evolve(report, now_passing=passing)
+        click.echo(to_text(report))
+        _write(junit, lambda: to_junit(report))
+        _write(html, lambda: to_html(report, drawn=drawn))
+        _write(json_file, lambda: to_json(report))
+        _write(write_baseline, lambda: to_baseline(report.violations))
+        _keep(findings, report)
     finally:
         if driver is not None:
             driver.close()
     sys.exit(report.exit_status)
-
-
-class _NoVerdict(click.ClickException):
-    exit_code = EXIT_STATUS[Verdict.HARNESS_FAILED]
-
-
-@contextmanager
-def _or_no_verdict() -> Generator[None]:
-    """End what was interrupted, or cannot be told, as no verdict: 1 would say a violation."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise _NoVerdict("interrupted: there is no verdict; run it again") from None
-    except OSError as error:
-        if error.errno == errno.EPIPE:
-            raise  # whoever read the output has seen enough
-        raise _NoVerdict(not_written(error)) from error
 
 
 def drawn(finding: Finding) -> str:
@@ -199,21 +201,15 @@ def _driver(
         if capabilities:
             raise click.UsageError("--capability is for --sut; our own kernel declares its own")
         return None
-    try:
-        words = shlex.split(sut)
-    except ValueError as error:
-        raise click.UsageError(
-            f"--sut cannot be split ({error}); quote it as a shell wants"
-        ) from error
-    if not words:
-        raise click.UsageError("--sut is empty; give the command that speaks the wire")
     declared = frozenset(map(Capability, capabilities))
     try:
-        driver = ProcessDriver(words, timeout=timeout, processes=processes, capabilities=declared)
+        driver = ProcessDriver(sut, timeout=timeout, processes=processes, capabilities=declared)
         driver.start()
-    except (InvalidValue, HarnessFailed) as error:
-        what = "" if isinstance(error, InvalidValue) else "sut "
-        raise click.UsageError(f"--{what}{error}") from error
+    except InvalidValue as error:
+        option = {"command": "sut"}.get(error.place, error.place)
+        raise click.UsageError(f"--{option}: {error.cause}; {error.fix}") from error
+    except HarnessFailed as error:
+        raise click.UsageError(f"--sut: {error}") from error
     return driver
 
 
@@ -251,13 +247,13 @@ def _keep(folder: Path | None, report: Report) -> None:
 
 def _try(file: Path | None) -> None:
     """Refuse a file that cannot be written before an hour is spent on what it is to hold."""
-    if file is None or (file.exists() and not file.is_file()):  # a pipe is opened once
+    if file is None or file.is_fifo() or file.is_char_device():  # a pipe is opened once
         return
     new = not file.exists()
     with _told_of(file), file.open("ab"):
         pass
     if new:
-        file.unlink()
+        file.resolve().unlink()  # where a link leads, not the link
 
 
 def _write(file: Path | None, text: Callable[[], str]) -> None:

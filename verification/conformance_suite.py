@@ -25,7 +25,7 @@ from typing import ClassVar, Final, TypeAlias
 import attrs
 import pytest
 
-from ..models.errors import shown
+from ..models.errors import InvalidValue, shown
 from .errors import HarnessFailed
 from .findings import Finding, Profile, Result, Status
 from .judging import VISIBLE, not_judged, together, why_broken, why_not_judged
@@ -125,11 +125,11 @@ class ConformanceSuite:
         """Return the driver of the system under test, one for the whole class."""
         stash = _class_of(request).stash
         if _DRIVER not in stash:
-            try:
-                stash[_DRIVER] = _driver(self)
-            except HarnessFailed as failure:
-                pytest.fail(str(failure), pytrace=False)
-            _class_of(request).addfinalizer(stash[_DRIVER].close)
+            made = _driver(self)
+            if isinstance(made, str):
+                pytest.fail(made, pytrace=False)
+            stash[_DRIVER] = made
+            _class_of(request).addfinalizer(made.close)
         return stash[_DRIVER]
 
     @pytest.fixture
@@ -144,10 +144,8 @@ class ConformanceSuite:
         What fails in here is an error of the item, not its failure: it is the kit's own.
         """
         if isinstance(turnlock_item, Path):
-            regression, tell = (
-                read_regression(turnlock_item),
-                _tell(turnlock_driver, request.config),
-            )
+            regression = read_regression(turnlock_item)
+            tell = _tell(turnlock_driver, request.config)
             return partial(_hold_regression, regression, turnlock_driver, tell)
         stash = _class_of(request).stash
         if _OUTCOME not in stash:
@@ -171,21 +169,27 @@ def _class_of(request: pytest.FixtureRequest) -> pytest.Class:
     return found
 
 
-def _driver(suite: ConformanceSuite) -> Driver:
-    """Make the driver. Raises `HarnessFailed` where there is none, with what to do about it."""
+def _driver(suite: ConformanceSuite) -> Driver | str:
+    """Return the driver, or say why there is none, and what to do about it."""
     made = suite.make_sut()
-    if isinstance(made, str):
-        driver = ProcessDriver(made)
-        driver.start()
-        return driver
+    returned = f"{type(suite).__name__}.make_sut returned {shown(made)}"
+    if isinstance(made, type):
+        return f"{returned}, which is a class; return one of it: {made.__name__}(…)"
     if isinstance(made, Subject):
         return InProcess(lambda: _subject(suite), name=type(suite).__name__)
-    if callable(getattr(made, "play", None)):
+    if isinstance(made, str | ProcessDriver):
+        try:
+            driver = ProcessDriver(made) if isinstance(made, str) else made
+            driver.start()
+        except (InvalidValue, HarnessFailed) as error:
+            return f"{returned}: {error}"
+        return driver
+    if callable(getattr(made, "play", None)) and callable(getattr(made, "close", None)):
         return made
     lacks = [name for name in ("capabilities", "reset", "receive") if not hasattr(made, name)]
-    raise HarnessFailed(
-        f"{type(suite).__name__}.make_sut returned {shown(made)}, which is no system under test: "
-        f"it has no {' and no '.join(lacks)}; return a Subject, a Driver, or a command as text"
+    return (
+        f"{returned}, which is no system under test: it has no {' and no '.join(lacks)}; "
+        "return a Subject, a Driver, or a command as text"
     )
 
 
@@ -193,7 +197,10 @@ def _tell(driver: Driver, config: pytest.Config) -> Tell:
     """Tell findings of this system: a file that is too long to be shown is kept beside pytest's."""
     command = driver.name if isinstance(driver, ProcessDriver) else ""
     cache: pytest.Cache | None = getattr(config, "cache", None)
-    folder = None if cache is None else cache.mkdir("turnlock")
+
+    def folder() -> Path | None:
+        return None if cache is None else cache.mkdir("turnlock")
+
     return partial(told, command=command, folder=folder)
 
 

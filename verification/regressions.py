@@ -62,11 +62,13 @@ def written(finding: Finding) -> str:
     return "".join(f"{json.dumps(line)}\n" for line in (header, *finding.script))
 
 
-def told(finding: Finding, *, command: str = "", folder: Path | None = None) -> str:
+def told(
+    finding: Finding, *, command: str = "", folder: Callable[[], Path | None] = lambda: None
+) -> str:
     """Tell a finding as a story, and the file that keeps it from coming back.
 
     `command` is the system under test, where it is a command. A file too long to be shown is
-    written into `folder`, where there is one.
+    written into what `folder` makes, where it makes one.
     """
     text, name = written(finding), file_name(finding)
     this = "this" if len(text) <= SHOWN_FILE else _kept(text, name, folder)
@@ -80,12 +82,15 @@ def told(finding: Finding, *, command: str = "", folder: Path | None = None) -> 
     return printable("\n".join(lines)) + shown
 
 
-def _kept(text: str, name: str, folder: Path | None) -> str:
+def _kept(text: str, name: str, folder: Callable[[], Path | None]) -> str:
     """Write a file that is too long to be shown where there is a folder, and say where it is."""
-    if folder is None:
-        return f"what turnlock.verification.written makes of it ({len(text):,} characters)"
-    (folder / name).write_text(text, encoding="utf-8")
-    return str(folder / name)
+    try:
+        if (made := folder()) is not None:
+            (made / name).write_text(text, encoding="utf-8")
+            return str(made / name)
+    except OSError:
+        pass  # the failure is told all the same
+    return f"what turnlock.verification.written makes of it ({len(text):,} characters)"
 
 
 def read_regression(path: Path) -> Regression:

@@ -54,7 +54,10 @@ def read_recordings(
     if reader.torn:
         torn(reader.line, "the log breaks off inside this line")
     for run_id in runs.torn():
-        torn(reader.line, f"the log breaks off inside a commit of run {shown(run_id)}")
+        torn(
+            reader.line,
+            f"here the log ends, and the last commit of run {shown(run_id)} is not whole",
+        )
     return tuple(run.recording() for run in runs.found.values())
 
 

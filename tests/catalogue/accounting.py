@@ -196,6 +196,7 @@ BUGS: Final = (
         "K-30",
         deciding(Report, _overwriting),
         Field.STREAM_AND_CONTINUATION_DISAGREE,
+        also=("K-2",),
     ),
     _bug(
         "an error is a success",

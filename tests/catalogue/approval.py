@@ -178,6 +178,7 @@ BUGS: Final = (
         "K-32",
         deciding(Decide, _last_answer),
         Field.ARGUMENTS_OF_THE_ANSWER,
+        also=("K-2",),
     ),
     _bug(
         "approved twice",

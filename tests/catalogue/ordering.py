@@ -120,12 +120,14 @@ BUGS: Final = (
         "a call that runs can be rejected as one that could not be started",
         "K-33",
         row(Phase.STARTED, Input.REJECT, **_FAILED),
+        also=("section 6",),
     ),
     _bug(
         "rejected in doubt",
         "a call of which nobody knows whether it ran can be rejected",
         "K-33",
         row(Phase.IN_DOUBT, Input.REJECT, **_FAILED),
+        also=("section 6",),
     ),
     _bug(
         "one deadline at a time",

@@ -86,7 +86,7 @@ BUGS: Final = (
         "what is equal in Python is called a duplicate, though its JSON is another",
         "K-30",
         replaced(admission, "same_json", _equal_in_python),
-        also=("K-31",),
+        also=("K-31", "section 6"),
     ),
     _bug(
         "approved is approved",
@@ -126,18 +126,21 @@ BUGS: Final = (
         "a renewal of a lease that was lost is told that the call was not started",
         "K-34",
         row(Phase.IN_DOUBT, Input.RENEW, reason=Reason.NOT_STARTED),
+        also=("section 6",),
     ),
     _bug(
         "doubt called a start",
         "a claim of a call in doubt is told that it is already started",
         "K-35",
         row(Phase.IN_DOUBT, Input.CLAIM, reason=Reason.ALREADY_STARTED),
+        also=("section 6",),
     ),
     _bug(
         "the holder is not known",
         "a worker's own claim that comes again is told that another holds the call",
         "K-33",
         row(Phase.STARTED, Input.CLAIM, Guard.SAME_WORKER, reason=Reason.ALREADY_STARTED),
+        also=("section 6",),
     ),
     _bug(
         "busy called open",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 import sys
 from pathlib import Path
@@ -24,4 +25,5 @@ def test_without_arguments_an_example_says_which_it_takes(
     usage, *more = capsys.readouterr().err.splitlines()
     assert usage.startswith(f"usage: python examples/guards/{example.name} agent.db")
     assert more == []
-    assert usage.removeprefix("usage: ") in example.read_text("utf-8")
+    said = ast.get_docstring(ast.parse(example.read_text("utf-8")))
+    assert usage.removeprefix("usage: ") in str(said)

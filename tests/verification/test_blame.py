@@ -241,13 +241,18 @@ def test_a_continuation_that_is_owed_keeps_the_id_by_another_rule() -> None:
         ([opening(FREE), about("claim", "b", attempt=2), CLAIM], "K-2", "K-33"),
         ([opening(FREE, GATED), CLAIM, DONE, {**DONE, "result": 7}, APPROVE], "K-30", "K-2"),
         ([opening(FREE), CLAIM], "K-33", "section 6"),
+        ([opening(FREE), TICK, CLAIM], "K-33", "section 6"),
+        ([opening(FREE), about("log", "b", text="on it"), CLAIM], "section 3", "K-33"),
         ([opening(FREE), {**CLAIM, "worker": None}], "section 3", "K-33"),
         ([opening({**FREE, "approval_timeout": None}), CLAIM], "section 3", "K-33"),
         ([opening(FREE), CLAIM, {**DONE, "turn_id": None}], "section 6", "K-30"),
     ],
 )
 def test_a_script_is_blamed_for_what_it_needs(deliveries: list[Raw], rule: str, other: str) -> None:
-    """A recovery, a refusal or a null that cannot be left out; without one, the answer."""
+    """A recovery, a refusal or a null that cannot be left out; without one, the answer.
+
+    A tick may be how time passes, where that is told in steps.
+    """
     finding = of_its_story(found(RUN, deliveries, refuses("not_started")))
     assert finding.rule == rule
     assert other in finding.also

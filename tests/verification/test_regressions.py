@@ -7,12 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from turnlock.models.errors import InvalidValue
 from turnlock.verification.findings import Finding
 from turnlock.verification.oracle.oracle import Oracle
-from turnlock.verification.regressions import played_again, read_regression, written
+from turnlock.verification.regressions import played_again, read_regression, told, written
+from turnlock.verification.reports.terminal import WIDE, finding_lines
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import KernelSubject
 from turnlock.verification.subjects.subject import Capability
@@ -57,6 +59,18 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     regression = read_regression(kept(tmp_path, written(FINDING)))
     assert (regression.rule, regression.message) == (FINDING.rule, FINDING.message)
     assert (regression.run, regression.script) == (RUN, (OPEN, SEAL))
+
+
+def test_what_nobody_can_read_is_cut() -> None:
+    """A thousand calls are a line of 100 kB: the file and --findings have it, whole."""
+    call = {"tool_name": "ls", "arguments": {}, "requires_approval": False}
+    calls = [{"invocation_id": f"c{number}", **call} for number in range(1_000)]
+    finding = attrs.evolve(FINDING, script=({**OPEN, "calls": calls}, SEAL), got=None)
+
+    for lines in (told(finding).splitlines(), [*finding_lines(finding, "node shim.js")]):
+        assert max(map(len, lines)) < WIDE + 50
+    assert "too many to paste" in "\n".join(finding_lines(finding, "node shim.js"))
+    assert "--replay" not in told(finding)
 
 
 def test_a_right_system_passes_and_a_wrong_one_is_found() -> None:

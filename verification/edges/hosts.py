@@ -78,6 +78,10 @@ SCRIPTS: Final = (
             of_call("reject", "T", "c", error="of c"),
             *executed("T", "p", result="of p"),
             of_turn("interrupt", "T"),
+            open_turn("U", call("a", provider_call_id="b"), call("b", provider_call_id="a")),
+            *executed("U", "b", result="of b"),
+            of_call("reject", "U", "a", error="of a"),
+            RECOVER,
         ),
     ),
     Edge(

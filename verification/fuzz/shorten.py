@@ -294,7 +294,7 @@ def _at(step: Raw, now: float) -> Raw:
 
 
 def _simpler_steps(step: Raw) -> Iterator[Raw]:
-    for name in ("run_id", *_OPTIONAL.get(step["type"], ())):
+    for name in dict.fromkeys(("run_id", *_OPTIONAL.get(step["type"], ()), *_nulls(step))):
         if name in step:
             yield {other: step[other] for other in step if other != name}
     for name, plain in _PLAIN.items():
@@ -309,8 +309,13 @@ def _simpler_steps(step: Raw) -> Iterator[Raw]:
         yield from ({**step, "call": simpler} for simpler in _simpler_calls(step["call"]))
 
 
+def _nulls(part: Raw) -> list[str]:
+    """Return the fields that are null, and so may be absent (section 3): a result is a value."""
+    return [name for name, value in part.items() if value is None and name != "result"]
+
+
 def _simpler_calls(call: Raw) -> Iterator[Raw]:
-    for name in ("approval_timeout", "provider_call_id"):
+    for name in dict.fromkeys(("approval_timeout", "provider_call_id", *_nulls(call))):
         if name in call:
             yield {other: call[other] for other in call if other != name}
     for name, plain in _PLAIN_CALL.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 import attrs
@@ -47,7 +48,8 @@ def of_its_story(finding: Finding) -> Finding:
     """Blame what a script needs to go wrong, where each step of it is known to be needed.
 
     A recovery on the way changed what was to come (K-2), and so did a delivery that was refused; a
-    field that is null, and cannot be left out, was not taken for an absent one (section 3).
+    field that is null, and cannot be left out, was not taken for an absent one (section 3). A tick
+    may be how time passes, step by step.
     """
     rules = (finding.rule, *finding.also)
     earlier = finding.script[:-1]
@@ -56,10 +58,12 @@ def of_its_story(finding: Finding) -> Finding:
     if any(step["type"] == RECOVER for step in earlier):
         message = f"after a recovery, and not without it: {finding.message} ({finding.rule})"
         return _blamed(finding, ("K-2", *rules), message)
-    oracle = Oracle(finding.run)
+    oracle, clock = Oracle(finding.run), -inf
     for step in earlier:
-        receipt = oracle.receive(step)
-        if not receipt["facts"] and not receipt["effects"] and finding.rule not in _OF_ITS_OWN:
+        receipt, passed = oracle.receive(step), step["type"] == "tick" and step["now"] > clock
+        clock = max(clock, step["now"])
+        changed = receipt["facts"] or receipt["effects"] or passed
+        if not changed and finding.rule not in _OF_ITS_OWN:
             return _of_silence(finding, step, receipt, rules)
     if any(map(_tells_of_null, finding.script)):
         return _blamed(finding, ("section 3", *rules), finding.message)

@@ -49,7 +49,7 @@ class Child:
         except (OSError, ValueError) as error:
             raise HarnessFailed(
                 f"{command[0]!r} cannot be started ({getattr(error, 'strerror', None) or error}); "
-                "give a command that can be run, and its words as a shell would split them"
+                "see to that, or give another command, its words as a shell would split them"
             ) from error
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._answers: queue.Queue[bytes] = queue.Queue(LINES_AHEAD)

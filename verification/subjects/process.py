@@ -48,10 +48,10 @@ class ProcessDriver:
     """The driver of a command; it starts when it is first needed, and then stays.
 
     `command` is a list of words, or a text that is split as a shell would. `timeout` is in seconds,
-    more than none and at most a day (otherwise `InvalidValue`), for each request of `batch`
-    scripts; `processes` copies of the command share the requests. What the command can do beside
-    receiving is declared in `capabilities`. A command that failed is stopped; the next `play`
-    starts it again.
+    more than none and at most a day, for each request of `batch` scripts (both are checked:
+    `InvalidValue`); `processes` copies of the command share the requests. What the command can do
+    beside receiving is declared in `capabilities`. A command that failed is stopped; the next
+    `play` starts it again.
     """
 
     def __init__(
@@ -70,7 +70,11 @@ class ProcessDriver:
                 cause=f"{timeout:g} is no time to wait",
                 fix=f"give seconds: more than 0, at most {LONGEST_TIMEOUT:,.0f}",
             )
-        words = shlex.split(command) if isinstance(command, str) else list(command)
+        words = _split(command) if isinstance(command, str) else list(command)
+        if not words:
+            raise InvalidValue(
+                place="command", cause="it is empty", fix="give the command that speaks the wire"
+            )
         self.name = shlex.join(words)
         self.capabilities = capabilities
         self._words = words
@@ -176,6 +180,17 @@ class ProcessDriver:
             shown = shown[:SHOWN_SCRIPT] + "…"
         told = f"{self.name}: {failure}\nin the script {shown}"
         return SubjectFailed(told, script=script, how=str(failure))
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise InvalidValue(
+            place="command",
+            cause=f"it cannot be split ({error})",
+            fix="quote it as a shell wants",
+        ) from error
 
 
 def _stop(children: Iterable[Child]) -> None:

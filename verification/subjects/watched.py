@@ -99,7 +99,7 @@ class Watched:
         """
         receipts: list[Raw] = []
         for length in range(1, len(script) + 1):
-            if length == len(script) and HANGS in failure.how:
+            if length == len(script) and failure.how.startswith(HANGS):
                 return [*receipts, {NO_ANSWER: failure.how}]
             try:
                 (receipts,) = self._driver.play(run, [script[:length]])
@@ -121,4 +121,4 @@ def no_answer(receipt: Raw) -> str:
 
 def hangs(finding: Finding) -> bool:
     """Whether the system did not answer in time: each further try would take all of it, too."""
-    return finding.rule == NO_ANSWER and HANGS in finding.message
+    return finding.rule == NO_ANSWER and f": it {HANGS}" in finding.message

@@ -155,6 +155,28 @@ def test_fields_and_times_are_made_plain() -> None:
     assert [step["now"] for step in (opening, claim, report)] == [0.0, 0.0, 0.0]
 
 
+def test_a_null_is_left_out_wherever_it_stands() -> None:
+    """What fails without it is not for want of reading a null (section 3); a result is a value."""
+    call = {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": False}
+    nulls = {"approval_timeout": None, "observed": None, "provider_call_id": None}
+    script = [
+        {"type": "open_turn", "turn_id": "T", "calls": [{**call, **nulls}], "epoch": None},
+        {"type": "claim", "turn_id": None, "invocation_id": "a", "attempt": None, "lease": None},
+        {"type": "report", "turn_id": "T", "invocation_id": "a", "result": None, "attempt": None},
+    ]
+    calls = [one[0]["calls"] for one in simpler_scripts(script)]
+    for name in nulls:
+        assert [{**call, **{it: None for it in nulls if it != name}}] in calls
+    while (simpler := next(simpler_scripts(script), None)) is not None:
+        script = [*simpler]
+    opening, claim, report = script
+    assert None not in (*opening.values(), *claim.values())
+    assert "attempt" not in report
+
+    (alone,) = simpler_scripts([{**script[1], "observed": None}])
+    assert alone == [script[1]]
+
+
 def opened(turn: str, call: Raw, now: float = 0.0) -> Raw:
     return {"type": "open_turn", "turn_id": turn, "calls": [call], "now": now}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from turnlock.verification import conformance_suite, sampling
+from turnlock.verification import conformance_suite, regressions, sampling
 from turnlock.verification.alphabet.slices import DEV
 from turnlock.verification.conformance import technique as conformance
 from turnlock.verification.findings import Profile, Status
@@ -191,17 +191,21 @@ def test_a_suite_without_make_sut_says_what_to_write(run_suite: Run) -> None:
     [
         ("None", "*make_sut returned None, which is no system under test: it has no capabilities*"),
         ("Half()", "*which is no system under test: it has no reset; return a Subject*"),
+        ("KernelSubject", "*which is a class; return one of it: KernelSubject(…)*"),
         ("'no-such-command-anywhere'", "*'no-such-command-anywhere' cannot be started (No such*"),
+        ("ProcessDriver(['no-such-command'])", "*'no-such-command' cannot be started (No such*"),
+        ("''", "*make_sut returned '': command: it is empty; give the command that speaks*"),
+        ("'node \\'shim.js'", "*command: it cannot be split (No closing quotation); quote it*"),
     ],
 )
 def test_what_is_no_system_is_told_by_every_item(run_suite: Run, made: str, told: str) -> None:
     """Nothing else is checked in its place, our own kernel least of all."""
-    half = "class Half:\n    capabilities, receive = (), None\n"
-    result = run_suite(half + RIGHT.replace("KernelSubject()", made))
+    result = run_suite(HALF + RIGHT.replace("KernelSubject()", made))
 
     assert result.parseoutcomes() == {"errors": len(RULES) + 1}
     result.stdout.fnmatch_lines([told])
-    assert "Traceback" not in result.stdout.str()
+    assert result.stdout.str().count("make_sut returned") == len(RULES) + 1
+    assert "exception" not in result.stdout.str()
 
 
 @pytest.mark.parametrize(
@@ -229,6 +233,12 @@ class Sink:
 
 serve(sys.stdin.buffer, Sink())
 """
+HALF = """
+from turnlock.verification.subjects.process import ProcessDriver
+
+class Half:
+    capabilities, receive = (), None
+"""
 KEPT = """
 {"format": 1, "rule": "K-21", "message": "it was empty", "run": {"run_id": "r"}}
 {"type": "open_turn", "now": 0.0, "turn_id": "T1", "calls": []}
@@ -255,7 +265,8 @@ def test_a_failure_is_judged_again_by_the_command_that_failed(
     again = [line for line in told.splitlines() if "--replay" in line]
     assert again
     assert all(line.endswith(f"--sut {command}") for line in again)
-    done = subprocess.run(again[0], shell=True, capture_output=True, check=False)  # noqa: S602
+    ours = again[0].replace("turnlock verify", f"{sys.executable} -m turnlock verify")
+    done = subprocess.run(ours, shell=True, capture_output=True, check=False)  # noqa: S602
     assert (done.returncode, b"STILL VIOLATED" in done.stdout) == (1, True)
 
     told = run_suite(theirs(STARTS_TWICE), "-k", "K-33").stdout.str()
@@ -264,16 +275,32 @@ def test_a_failure_is_judged_again_by_the_command_that_failed(
     assert "turnlock stdio" not in told
 
 
+@pytest.fixture
+def long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file is too long to be shown."""
+    monkeypatch.setattr(regressions, "SHOWN_FILE", 10)
+
+
+@pytest.mark.usefixtures("long")
 def test_a_long_failure_is_kept_as_a_file(run_suite: Run, pytester: pytest.Pytester) -> None:
     """What nobody can read or paste is not printed."""
-    fault = """
-        if len(delivery.get("calls", ())) > 900:
-            receipt = {"accepted": False, "reason": "late", "facts": [], "effects": []}
-    """
-    told = run_suite(theirs(fault, techniques='("edges",)'), "-k", "K-56 or K-21 or edges").outlines
+    told = run_suite(theirs(STARTS_TWICE), "-k", "K-33").outlines
     (kept,) = {line.split()[7] for line in told if "keep it from coming back" in line}
-    assert read_regression(pytester.path / kept).script[0]["type"] == "open_turn"
-    assert max(map(len, told)) < 3_000
+    assert read_regression(pytester.path / kept).rule == "K-33"
+    assert not any(line.startswith('{"format"') for line in told)
+
+
+@pytest.mark.usefixtures("long")
+@pytest.mark.parametrize("options", [(), ("-p", "no:cacheprovider")])
+def test_a_failure_is_told_where_no_file_can_be_kept(
+    run_suite: Run, pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    """As every other failure; and a right kernel needs no place at all."""
+    (pytester.mkdir(".pytest_cache") / "d").write_text("in the way", "utf-8")
+    told = run_suite(theirs(STARTS_TWICE), "-k", "K-33", *options)
+    told.assert_outcomes(failed=1, deselected=len(RULES))
+    told.stdout.fnmatch_lines(["*commit what turnlock.verification.written makes of it (*"])
+    run_suite(RIGHT, "-k", "sample", *options).assert_outcomes(passed=1, deselected=len(RULES))
 
 
 PROBE = """
