@@ -157,9 +157,14 @@ def test_fields_and_times_are_made_plain() -> None:
 
 def test_a_null_is_left_out_wherever_it_stands() -> None:
     """What fails without it is not for want of reading a null (section 3); a result is a value."""
-    call = {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": False}
-    nulls = {"approval_timeout": None, "observed": None, "provider_call_id": None}
-    script = [
+    call: Raw = {
+        "invocation_id": "a",
+        "tool_name": "ls",
+        "arguments": {},
+        "requires_approval": False,
+    }
+    nulls: Raw = {"approval_timeout": None, "observed": None, "provider_call_id": None}
+    script: list[Raw] = [
         {"type": "open_turn", "turn_id": "T", "calls": [{**call, **nulls}], "epoch": None},
         {"type": "claim", "turn_id": None, "invocation_id": "a", "attempt": None, "lease": None},
         {"type": "report", "turn_id": "T", "invocation_id": "a", "result": None, "attempt": None},
