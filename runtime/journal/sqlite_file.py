@@ -290,7 +290,7 @@ def refused(path: Path, what: str, error: OSError) -> JournalError:
     """Return the error for a file that the system did not let be made, opened or written."""
     fix = "give this user the right to write its folder, or another path"
     if error.errno == errno.ENOSPC:
-        _, fix = _TOLD[sqlite3.SQLITE_FULL]
+        fix = "free space there, then try again"
     return JournalError(f"journal {path}: it cannot be {what} ({error.strerror or error}); {fix}")
 
 
