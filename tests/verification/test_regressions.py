@@ -63,7 +63,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_what_nobody_can_read_is_cut() -> None:
     """A thousand calls are a line of 100 kB: the file and --findings have it, whole."""
-    call = {"tool_name": "ls", "arguments": {}, "requires_approval": False}
+    call: Raw = {"tool_name": "ls", "arguments": {}, "requires_approval": False}
     calls = [{"invocation_id": f"c{number}", **call} for number in range(1_000)]
     finding = attrs.evolve(FINDING, script=({**OPEN, "calls": calls}, SEAL), got=None)
 
