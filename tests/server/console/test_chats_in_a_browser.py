@@ -382,6 +382,17 @@ def test_f_90_the_consoles_header_leads_to_chats_and_back(
     expect(page).to_have_url(re.compile(r"/console/(#|$)"))
 
 
+def test_who_has_left_a_chat_is_not_led_into_another(worlds: Worlds, visit: Visit) -> None:
+    """The first chat is opened for whoever came for none; not again, whatever is heard."""
+    worlds.chat("left", world="quiet")
+    page = there(visit(), "left", "quiet")
+    page.evaluate("location.hash = ''")
+    expect(page.locator("#nothing")).to_be_visible()
+    worlds.chat("newer", world="quiet")
+    expect(page.get_by_role("link", name="newer")).to_be_visible()
+    expect(page.locator("#nothing")).to_be_visible()
+
+
 def _full(worlds: Worlds, chat: str) -> None:
     worlds.chat(chat, world="quiet")
     worlds.say(chat, "alice", "Shall I ship it?", "x" * 30_000, world="quiet")
