@@ -629,7 +629,7 @@ async function lookAround() {
 		else questions.set(id, (await http("GET", path("worlds", world, "chats", name))).body.questions?.length ?? 0)
 	}
 	chat?.soon()
-	if (!chats.size && !location.hash && innerWidth > 704) { // who has left a chat is not led into another
+	if (!chats.size && !location.hash && innerWidth > 704) {
 		const all = [...worlds.values()].flatMap((it) => [...(it.known?.keys() ?? [])].map((name) => [it.world, name]))
 		const first = all.find(([world, name]) => countOf(`${world}/${name}`)) ?? all[0]
 		if (first) location.replace(`#${new URLSearchParams({ world: first[0], chat: first[1] })}`)
