@@ -122,7 +122,7 @@ class Program:
                     pipe.cancel()
                 for stream in (heard, hearing, saying, said):
                     stream.close()
-                _close_pipes(process)
+                close_pipes(process)
                 await asyncio.gather(*pipes, errors, return_exceptions=True)
 
     async def _read(
@@ -249,9 +249,13 @@ async def _gone(process: asyncio.subprocess.Process) -> bool:
     return process.returncode is not None
 
 
-def _close_pipes(process: asyncio.subprocess.Process) -> None:
-    """Let go of pipes that a child of it holds still; nothing public does."""
-    transport = getattr(process, "_transport", None)
-    with suppress(PermissionError):
-        if transport is not None:
-            transport.close()
+def close_pipes(process: asyncio.subprocess.Process) -> None:
+    """Let go of pipes that a child of it holds still; `Process` offers nothing for that.
+
+    Each by itself: to close the whole would reap it, and who watches it could not say how it ended.
+    """
+    transport: asyncio.SubprocessTransport | None = getattr(process, "_transport", None)
+    for end in (0, 1, 2):
+        pipe = None if transport is None else transport.get_pipe_transport(end)
+        if pipe is not None:
+            pipe.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -129,6 +130,24 @@ UNFIT: list[tuple[list[dict[str, Any]], str]] = [
 
 STAYS = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 """A program that ends neither with its input nor when it is asked to."""
+
+
+def test_letting_go_of_pipes_reaps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever else asks how it ended is told, and the loop says that it ended with code 255."""
+
+    async def work() -> None:
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", STAYS, **pipes)
+        asked: list[object] = []
+        transport: Any = vars(process)["_transport"]
+        monkeypatch.setattr(transport._proc, "poll", lambda: asked.append(process))
+        process.send_signal(signal.SIGKILL)
+        asked.clear()  # that asks as well, before it dies
+        stdio.close_pipes(process)
+        assert await process.wait() == -signal.SIGKILL
+        assert asked == []
+
+    play(work())
 
 
 def test_who_ends_a_program_and_is_cancelled_leaves_neither_it_nor_streams(
