@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import groupby
 from textwrap import wrap
@@ -196,22 +196,17 @@ def _listed() -> Iterator[str]:
         yield ""
         yield f"{section.number}. {section.title}"
         yield from (f"  {rule.id:5} {rule.title}" for rule in rules)
-    yield ""
-    yield "Reasons for a refusal:"
-    yield ""
-    yield from wrap(" ".join(Reason), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from _named("Reasons for a refusal:", Reason)
     for letter, name in _TEXTS.items():
         ids = [it.id for it in _passages() if it.id.startswith(letter)]
-        yield from ("", f"Rules of {name}:", "")
-        yield from wrap(
-            " ".join(ids),
-            _WIDTH,
-            initial_indent="  ",
-            subsequent_indent="  ",
-            break_on_hyphens=False,
-        )
-    yield from ("", "Codes of answers and errors:", "")
-    yield from wrap(" ".join(_codes()), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+        yield from _named(f"Rules of {name}:", ids)
+    yield from _named("Codes of answers and errors:", _codes())
+
+
+def _named(title: str, names: Iterable[str]) -> Iterator[str]:
+    yield from ("", title, "")
+    lines = wrap(" ".join(names), _WIDTH - 2, break_on_hyphens=False)
+    yield from (f"  {line}" for line in lines)
 
 
 def _unknown(asked: str) -> str:

@@ -206,7 +206,7 @@ def _driver(
         driver = ProcessDriver(sut, timeout=timeout, processes=processes, capabilities=declared)
         driver.start()
     except InvalidValue as error:
-        option = {"command": "sut"}.get(error.place, error.place)
+        option = "sut" if error.place == "command" else error.place
         raise click.UsageError(f"--{option}: {error.cause}; {error.fix}") from error
     except HarnessFailed as error:
         raise click.UsageError(f"--sut: {error}") from error

@@ -166,8 +166,9 @@ def _again(finding: Finding, command: str) -> Iterator[str]:
         yield f"it shows in no receipt: turnlock verify --only {finding.technique} finds it again"
         return
     yield ""
-    if max(map(len, lines)) > PASTED:
-        yield f"the script has {max(map(len, lines)):,} characters, too many to paste:"
+    longest = max(map(len, lines))
+    if longest > PASTED:
+        yield f"a line for the shell would have {longest:,} characters, too many to paste:"
         yield "verify --findings FOLDER keeps it as a file, verify --replay FILE judges it again"
         return
     yield "to see the answers, and to have them judged again:"
