@@ -15,8 +15,9 @@ import atexit
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
@@ -38,25 +39,29 @@ _log: Final = logger(__name__)
 class Work(Generic[T]):
     """Something that is done in the background, and how it ended."""
 
-    def __init__(self, life: _Life[Any], *, stoppable: bool) -> None:
+    def __init__(self, *, stoppable: bool) -> None:
         """Begin nothing yet; what is `stoppable` is cancelled by a close."""
-        self._life = life
+        self.life: _Life[Any] | None = None
         self.stoppable = stoppable
         self.task: asyncio.Task[T] | None = None
         self._over: Future[T] = Future()
 
     # What runs in the loop.
 
-    def begin(self, do: Callable[[], Coroutine[Any, Any, T]]) -> None:
+    def begin(self, life: _Life[Any], do: Callable[[], Coroutine[Any, Any, T]]) -> None:
         """Begin it, in the loop."""
-        self.task = self._life.loop.create_task(do())
-        self._life.works.add(self)
-        self.task.add_done_callback(self._ended)
+        self.task = life.loop.create_task(do())
+        life.works.add(self)
+        self.task.add_done_callback(partial(self._ended, life))
 
-    def _ended(self, task: asyncio.Task[T]) -> None:
-        self._life.works.discard(self)
+    def _never_begun(self) -> None:
+        if self.task is None:
+            self._over.cancel()
+
+    def _ended(self, life: _Life[Any], task: asyncio.Task[T]) -> None:
+        life.works.discard(self)
         if task.cancelled():
-            self._over.set_exception(self._life.stopped())
+            self._over.set_exception(life.stopped())
         elif (error := task.exception()) is not None:
             self._over.set_exception(error)
         else:
@@ -64,9 +69,23 @@ class Work(Generic[T]):
 
     # What runs wherever somebody waits for it.
 
+    def hand_over(self, life: _Life[Any], do: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        """Have it begun in the loop. Once it has a `life`, nobody knows whether it was."""
+        self.life = life
+        life.loop.call_soon_threadsafe(self.begin, life, do)
+
+    def forget(self) -> None:
+        """End it where it was never begun: whoever handed it over was interrupted before."""
+        if self.life is None:
+            self._over.cancel()
+        else:
+            with suppress(RuntimeError):  # the loop is closed: all of it is over
+                self.life.loop.call_soon_threadsafe(self._never_begun)
+
     def wait(self) -> None:
         """Wait in this thread until it is over; raises only what interrupts the waiting."""
-        self._over.exception()
+        with suppress(CancelledError):
+            self._over.exception()
 
     async def ended(self) -> None:
         """Wait in this loop until it is over; raises only where the waiting is cancelled."""
@@ -129,12 +148,12 @@ class _Life(Generic[R]):
 
     def spawn(self, do: Callable[[R], Coroutine[Any, Any, None]]) -> None:
         """Do something that nobody waits for, in the loop."""
-        work: Work[None] = Work(self, stoppable=False)
+        work: Work[None] = Work(stoppable=False)
 
         async def alone() -> None:
             await do(await self.resource())
 
-        work.begin(alone)
+        work.begin(self, alone)
 
     async def end(self) -> None:
         """Stop what only waits, let end what was begun, and unmake what lives here."""
@@ -204,20 +223,19 @@ class Background(Generic[R]):
         """Whether the running thread is that of the loop."""
         return self._life is not None and threading.current_thread() is self._life.thread
 
-    def start(self, do: Callable[[R], Awaitable[T]], *, stoppable: bool = False) -> Work[T]:
-        """Begin something there; what is `stoppable` is cancelled by a close. Raises `Closed`."""
+    def start(self, work: Work[T], do: Callable[[R], Awaitable[T]]) -> Work[T]:
+        """Hand over a work, and return it. Raises `Closed`."""
         with self._lock:
             if self._closed:
                 raise Closed(f"{self._name} was closed; open another one")
             life = self._life
             if life is None:
                 life = self._life = _Life(self._name, self._make, self._unmake)
-            work: Work[T] = Work(life, stoppable=stoppable)
 
             async def doing() -> T:
                 return await do(await life.resource())
 
-            life.loop.call_soon_threadsafe(work.begin, doing)
+            work.hand_over(life, doing)
         return work
 
     def spawn(self, do: Callable[[R], Coroutine[Any, Any, None]]) -> None:
@@ -243,9 +261,9 @@ class Background(Generic[R]):
         has ended by then, `unwanted` is given what it returned: nobody else will be.
         """
         self.check_not_here()
-        work = self.start(do, stoppable=unwanted is not None)
+        work: Work[T] = Work(stoppable=unwanted is not None)
         try:
-            work.wait()
+            self.start(work, do).wait()
         except BaseException:
             self._given_up(work, unwanted).wait()
             raise
@@ -261,9 +279,9 @@ class Background(Generic[R]):
         unwanted: Callable[[R, T], Awaitable[None]] | None = None,
     ) -> T:
         """Do something there, and wait for it in the running loop, whichever that is; as `run`."""
-        work = self.start(do, stoppable=unwanted is not None)
+        work: Work[T] = Work(stoppable=unwanted is not None)
         try:
-            await work.ended()
+            await self.start(work, do).ended()
         except GeneratorExit:  # nobody runs this coroutine any more
             self._given_up(work, unwanted)
             raise
@@ -279,7 +297,8 @@ class Background(Generic[R]):
         self, work: Work[T], unwanted: Callable[[R, T], Awaitable[None]] | None
     ) -> Work[Any]:
         """Stop a work if it may be stopped; return what is to be waited for instead."""
-        if unwanted is None:
+        if unwanted is None or work.life is None:
+            work.forget()
             return work
 
         async def hand_back(resource: R) -> None:
@@ -292,7 +311,7 @@ class Background(Generic[R]):
                 await unwanted(resource, task.result())
 
         try:
-            return self.start(hand_back)
+            return self.start(Work(stoppable=False), hand_back)
         except Closed:  # what ends everything ends it, too
             return work
 

@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from turnlock.guards.background import Background
+from turnlock.guards.background import Background, Work
 from turnlock.models.errors import InvalidValue
 from turnlock.runtime.errors import Closed
 
@@ -243,6 +244,44 @@ def test_a_keyboard_interrupt_comes_out_of_a_waiting_call() -> None:
         assert made[0].handed_back == ["committed"]
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("may_be_stopped", [True, False])
+def test_a_keyboard_interrupt_while_it_is_begun_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, when: str, may_be_stopped: bool
+) -> None:
+    """Interrupted before the loop has it, nothing is waited for; after, all is as ever."""
+    ended: list[str] = []
+
+    async def do(it: Resource) -> str:
+        ended.append(await it.stubborn())
+        return ended[-1]
+
+    with background() as (asked, made):
+        asked.run(lambda it: it.add(0))
+        hand_over = asyncio.SelectorEventLoop.call_soon_threadsafe
+        interrupting = [True]
+
+        def interrupted(loop: asyncio.SelectorEventLoop, /, *given: Any, **named: Any) -> Any:
+            if not interrupting:
+                return hand_over(loop, *given, **named)
+            interrupting.clear()
+            if when == "after":
+                hand_over(loop, *given, **named)
+                until(lambda: made[0].waits == 1)
+                if not may_be_stopped:
+                    hand_over(loop, made[0].gate.set)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(asyncio.SelectorEventLoop, "call_soon_threadsafe", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            asked.run(do, unwanted=Resource.unwanted if may_be_stopped else None)
+        assert not interrupting
+        came = [] if when == "before" else ["committed" if may_be_stopped else "through"]
+        assert ended == came
+        assert made[0].handed_back == (came if may_be_stopped else [])
+        assert asked.run(lambda it: it.add(1)) == 1
+
+
 def test_a_close_tells_those_that_wait_and_what_is_asked_later() -> None:
     """From any thread, twice at once, while calls are under way."""
     with background() as (asked, made), ThreadPoolExecutor(8) as pool:
@@ -286,7 +325,7 @@ def test_a_loop_that_was_closed_meanwhile_is_not_told() -> None:
     """Its caller is gone; nobody else is disturbed by that."""
     with background() as (asked, made):
         loop = asyncio.new_event_loop()
-        waiting = asked.start(Resource.held_up)
+        waiting = asked.start(Work(stoppable=False), Resource.held_up)
         telling = loop.create_task(waiting.ended())
         loop.run_until_complete(asyncio.sleep(0))
         telling.cancel()
@@ -330,7 +369,7 @@ def test_a_child_begins_a_life_of_its_own_and_the_parent_goes_on() -> None:
 
 SCRIPT = """
 import asyncio, sys, threading
-from turnlock.guards.background import Background
+from turnlock.guards.background import Background, Work
 
 async def make():
     return 1
