@@ -118,6 +118,15 @@ def test_the_kernel_imports_nothing_foreign() -> None:
     assert modules & FOREIGN == set()
 
 
+def test_a_digest_of_little_loads_no_openssl() -> None:
+    """A start with one gated call does without; arguments that are large are worth it."""
+    little = run("-c", RECEIVE).split()
+    large = run("-c", RECEIVE.replace("arguments={}", "arguments={'text': 'x' * 2000}")).split()
+
+    assert "_hashlib" not in little
+    assert "_hashlib" in large
+
+
 def test_w_50_importing_the_agent_loads_no_client_and_no_pydantic() -> None:
     """All that is public of it: an extra is loaded where something that needs it is made (W-50).
 

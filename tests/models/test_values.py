@@ -1,5 +1,6 @@
 """JSON values as the kernel keeps them: checked, finite, frozen, with one text and one digest."""
 
+# pyright: reportPrivateUsage=false
 # ruff: noqa: S301 - what is unpickled here was pickled here
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import math
 import pickle
 import re
+import sys
 from collections import OrderedDict, UserDict
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
@@ -18,11 +20,13 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given
 
+from turnlock.models import values
 from turnlock.models.errors import InvalidValue, shown
 from turnlock.models.values import (
     ABSENT,
     DEPTH,
     INTEGER_BITS,
+    LARGE,
     NO_ARGUMENTS,
     Absent,
     FrozenDict,
@@ -393,6 +397,22 @@ def test_k_32_the_digest_is_what_its_definition_says(arguments: dict[str, Any]) 
 
     assert arguments_digest(arguments) == digest
     assert arguments_digest(freeze(arguments, place="x")) == digest
+
+
+@pytest.mark.parametrize("missing", [(), ("_sha256",), ("_sha256", "_sha2")])
+@pytest.mark.parametrize("size", [0, LARGE - 11, LARGE - 10, 100 * LARGE])
+def test_k_32_the_digest_is_the_same_whoever_counts_it(
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], size: int
+) -> None:
+    """The interpreter's own or OpenSSL, on either side of the bound, and where there is no own."""
+    for name in missing:
+        monkeypatch.setitem(sys.modules, name, None)
+    values._sha256.cache_clear()
+    text = canonical({"text": "x" * size})
+    try:
+        assert arguments_digest({"text": "x" * size}) == hashlib.sha256(text.encode()).hexdigest()
+    finally:
+        values._sha256.cache_clear()
 
 
 def test_the_digest_is_the_one_that_the_examples_publish() -> None:
