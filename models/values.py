@@ -220,11 +220,13 @@ def _sha256(*, large: bool) -> Callable[[bytes], Any]:
 
     As the standard library's `random` does; where the interpreter has none of its own, that one.
     """
-    for name in ("hashlib",) if large else ("_sha256", "_sha2", "hashlib"):
+    found: Callable[[bytes], Any]
+    for name in () if large else ("_sha256", "_sha2"):
         with suppress(ImportError):
-            found: Callable[[bytes], Any] = import_module(name).sha256
+            found = import_module(name).sha256
             return found
-    raise AssertionError("hashlib is part of every Python")
+    found = import_module("hashlib").sha256
+    return found
 
 
 def canonical(value: Json) -> str:
