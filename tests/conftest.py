@@ -82,11 +82,22 @@ def _is_of(item: pytest.Item, folders: frozenset[str]) -> bool:
     return within and item.path.relative_to(TESTS).parts[0] in folders
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End what pytest-cov begins twice in a worker: else it goes on whenever the other is paused."""
+    if hasattr(session.config, "workerinput") and (controller := _tracer(session.config)):
+        controller.pause()
+
+
+def _tracer(config: pytest.Config) -> Any:  # noqa: ANN401 - pytest-cov has no public types
+    """Return what begins and ends the measuring of coverage, or None where nothing is measured."""
+    return getattr(config.pluginmanager.get_plugin("_cov"), "cov_controller", None)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Measure coverage in the kernel's own tests alone; switch only where one kind ends."""
-    plugin: Any = item.config.pluginmanager.get_plugin("_cov")
-    controller = getattr(plugin, "cov_controller", None)
+    controller = _tracer(item.config)
     if controller is not None and item.path.is_relative_to(TESTS):
         measured = _is_of(item, OF_THE_KERNEL)
         if measured and not controller.started:
