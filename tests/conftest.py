@@ -84,12 +84,12 @@ def _is_of(item: pytest.Item, folders: frozenset[str]) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """End what pytest-cov begins twice in a worker: else it goes on whenever the other is paused."""
+    """End what pytest-cov begins first in a worker: it went on wherever the second is paused."""
     if hasattr(session.config, "workerinput") and (controller := _tracer(session.config)):
         controller.pause()
 
 
-def _tracer(config: pytest.Config) -> Any:  # noqa: ANN401 - pytest-cov has no public types
+def _tracer(config: pytest.Config) -> Any:
     """Return what begins and ends the measuring of coverage, or None where nothing is measured."""
     return getattr(config.pluginmanager.get_plugin("_cov"), "cov_controller", None)
 
