@@ -13,13 +13,13 @@ import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import click
 
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless_lines
+from ..runtime.version import version
 from .uncaught import install
 
 _LAZY: Final = {
@@ -101,11 +101,7 @@ def not_written(error: OSError) -> str:
 def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001
     if not asked or ctx.resilient_parsing:
         return
-    try:
-        told = version("turnlock")
-    except PackageNotFoundError:
-        told = "(a checkout that is not installed)"
-    click.echo(f"turnlock {told}")
+    click.echo(f"turnlock {version('(a checkout that is not installed)')}")
     ctx.exit()
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -19,6 +18,7 @@ import attrs
 import click
 
 from ..models.errors import InvalidValue, TurnlockError
+from ..runtime.version import version
 from ..verification.errors import HarnessFailed
 from ..verification.findings import Finding, Profile
 from ..verification.regressions import file_name, written
@@ -225,10 +225,7 @@ def _known(baseline: Path | None) -> tuple[Known, ...]:
 
 
 def _versions() -> dict[str, str]:
-    try:
-        own = version("turnlock")
-    except PackageNotFoundError:
-        own = "a checkout that is not installed"
+    own = version("a checkout that is not installed")
     return {"turnlock": own, "python": platform.python_version(), "platform": platform.platform()}
 
 

@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket
 
 from ..models.safe_text import harmless
 from ..runtime.log import logger
+from ..runtime.version import version
 from . import bodies
 from .face import Face
 from .guard import HEADERS, PREFLIGHT
@@ -26,7 +27,6 @@ from .openapi import document
 from .problems import MEDIA, Problem, problem_of
 from .raw_bodies import read_body
 from .routing import Asked, Endpoint, Role, Route, Router, Who
-from .version import version
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send

@@ -93,7 +93,7 @@ def test_peers_are_pinned_and_the_gate_has_the_same() -> None:
 
 HEAVY = {
     *("pydantic", "pydantic_core", "openai", "anthropic", "google.genai", "mcp"),
-    *("httpx", "httpx2", "jsonschema", "docstring_parser", "opentelemetry"),
+    *("httpx", "httpx2", "jsonschema", "docstring_parser", "opentelemetry", "importlib.metadata"),
 }
 AGENT = """
 import sys

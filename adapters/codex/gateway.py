@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal, cast
 
 import attrs
@@ -20,6 +19,7 @@ from ...models.errors import TurnlockError
 from ...models.safe_text import harmless
 from ...models.values import Json
 from ...runtime.log import logger
+from ...runtime.version import version
 from ..contract import ModelInfo
 from .messages import Answered, RequestId
 from .settings import POLICIES, SANDBOXES
@@ -116,7 +116,7 @@ class Gateway:
 
     async def initialize(self) -> str:
         """Say who we are, and that we take what is experimental; return its version."""
-        client = {"name": "turnlock", "title": "turnlock", "version": _own_version()}
+        client = {"name": "turnlock", "title": "turnlock", "version": version()}
         given: dict[str, Any] = {"clientInfo": client}
         try:
             told = await self._ask(
@@ -391,10 +391,3 @@ def _is_since(told: str, least: tuple[int, ...]) -> bool:
     """Whether a version is this one or a later one; one that is none is not."""
     numbers = re.match(r"\d+(?:\.\d+)*", told)
     return numbers is not None and tuple(map(int, numbers[0].split(".")))[:2] >= least
-
-
-def _own_version() -> str:
-    try:
-        return version("turnlock")
-    except PackageNotFoundError:
-        return "0"

@@ -37,7 +37,6 @@ import re
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Final, Protocol, Self, cast
@@ -388,6 +387,8 @@ def _found(url: str | os.PathLike[str]) -> tuple[OpenPlace, RestorePlace | None,
     if backend is not None:
         module = _module_of(backend, text)
         return module.open_place, getattr(module, "restore_place", None), place
+    from importlib.metadata import entry_points  # noqa: PLC0415 - most journals are of our own
+
     others = entry_points(group=ENTRY_POINTS)
     if scheme in others.names:
         return cast("OpenPlace", others[scheme].load()), None, place

@@ -10,12 +10,12 @@ import asyncio
 import contextvars
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...models.safe_text import harmless
 from ...runtime.log import logger, through_the_door
 from ...runtime.tools.errors import bounded, said
+from ...runtime.version import version
 from .asking import Asking, Host
 from .declared import McpServer
 from .errors import McpServerError
@@ -254,7 +254,7 @@ class Life:
             cast("Any", self._streams()),
             mode="legacy" if server.legacy else "auto",
             cache=None,
-            client_info=Implementation(name="turnlock", version=_version()),
+            client_info=Implementation(name="turnlock", version=version()),
             message_handler=heard,
             elicitation_callback=asking.elicited if server.asks else None,
             sampling_callback=asking.sampled if self._samples else None,
@@ -290,13 +290,6 @@ class Life:
         where = bounded(self._server.url or " ".join(self._server.command), limit=200)
         fix = f"see that {where!r} is such a server, and works"
         return McpServerError(f"MCP server {self._name}: {cause}; {fix}", last_words)
-
-
-def _version() -> str:
-    try:
-        return version("turnlock")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
 
 
 def _first(error: BaseException | None) -> BaseException | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ....adapters.own import OwnAdapter
+from ....runtime.version import version
 from ...face import Face
 from ...guard import is_loopback
-from ...version import version
 
 if TYPE_CHECKING:  # an extra's
     from starlette.requests import Request

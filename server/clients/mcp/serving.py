@@ -25,11 +25,11 @@ from ....models.values import NO_ARGUMENTS
 from ....runtime.log import logger, through_the_door
 from ....runtime.tools.arguments import misfit
 from ....runtime.tools.tool import Tool
+from ....runtime.version import version
 from ...bodies import FOREIGN_LIMIT
 from ...face import Face
 from ...problems import Problem, problem_of
 from ...routing import Role, Who
-from ...version import version
 from . import answers
 from .asking import State
 from .calling import Answer, Calling, Client
